@@ -1,0 +1,151 @@
+package driver
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+)
+
+// A Module is PTX text with the entry points of one or more kernels. A CUDA
+// device loads every registered module when it opens.
+type Module struct {
+	Name string
+	PTX  string
+}
+
+var modules struct {
+	sync.Mutex
+	list []*Module
+}
+
+// RegisterModule makes m known to the devices opened from now on. Packages call
+// it in a variable's initialiser, so that it precedes every Open.
+func RegisterModule(m *Module) *Module {
+	modules.Lock()
+	defer modules.Unlock()
+	modules.list = append(modules.list, m)
+	return m
+}
+
+// Modules returns the registered modules in order of registration.
+func Modules() []*Module {
+	modules.Lock()
+	defer modules.Unlock()
+	return append([]*Module(nil), modules.list...)
+}
+
+// A Kernel is one operation in the forms that drivers run: a Go function for the
+// CPU device and an entry point of a PTX module for CUDA. Either may be missing;
+// launching it on a device of the other kind is then an error.
+type Kernel struct {
+	// Name is the kernel's name in reports and its entry point in Module.
+	Name   string
+	Module *Module
+	// Go does the whole launch: all blocks, all threads.
+	Go func(*Args)
+}
+
+// A Launch is one submission of a kernel.
+type Launch struct {
+	Kernel      *Kernel
+	Grid, Block [3]uint32 // Go kernels ignore both
+	SharedBytes uint32
+	Args        Args
+}
+
+// MaxArgs is how many arguments a kernel takes at most.
+const MaxArgs = 24
+
+// Access says what a kernel does with the memory behind an argument.
+type Access uint8
+
+// The kinds of access. A kernel that is to be checked against an adversary says
+// truthfully which memory it reads and which it overwrites.
+const (
+	Scalar Access = iota // not memory
+	In                   // read only
+	Out                  // every byte overwritten, nothing read
+	InOut                // both
+)
+
+// Arg is one argument: a 4- or 8-byte scalar, or a range of device memory.
+type Arg struct {
+	Access Access
+	// Size is the size of the PTX parameter in bytes: 4 or 8.
+	Size uint8
+	// Value is the scalar's bits, or the address.
+	Value uint64
+	// Bytes is the length of the range behind an address.
+	Bytes int64
+	mem   []byte
+}
+
+// Args is a kernel's list of arguments, in the order of its PTX parameters. The
+// zero value is empty. It is a value: nothing is allocated to fill it.
+type Args struct {
+	n    int
+	args [MaxArgs]Arg
+}
+
+func (a *Args) add(x Arg) {
+	if a.n == MaxArgs {
+		panic(fmt.Sprintf("driver: more than %d kernel arguments", MaxArgs))
+	}
+	a.args[a.n] = x
+	a.n++
+}
+
+// Reset empties the list.
+func (a *Args) Reset() { *a = Args{} }
+
+// Len is the number of arguments.
+func (a *Args) Len() int { return a.n }
+
+// Arg returns argument i for a driver to read or to resolve.
+func (a *Args) Arg(i int) *Arg { return &a.args[:a.n][i] }
+
+// Memory appends a range of device memory.
+func (a *Args) Memory(p Address, bytes int64, access Access) {
+	a.add(Arg{Access: access, Size: 8, Value: uint64(p), Bytes: bytes})
+}
+
+// Uint32, Int32, Float32, Uint64 and Int64 append a scalar.
+func (a *Args) Uint32(v uint32)   { a.add(Arg{Size: 4, Value: uint64(v)}) }
+func (a *Args) Int32(v int32)     { a.add(Arg{Size: 4, Value: uint64(uint32(v))}) }
+func (a *Args) Float32(v float32) { a.add(Arg{Size: 4, Value: uint64(math.Float32bits(v))}) }
+func (a *Args) Uint64(v uint64)   { a.add(Arg{Size: 8, Value: v}) }
+func (a *Args) Int64(v int64)     { a.add(Arg{Size: 8, Value: uint64(v)}) }
+
+// Resolve gives the memory behind argument i to the kernel's Go function; the CPU
+// device calls it before it runs the kernel.
+func (a *Args) Resolve(i int, mem []byte) { a.Arg(i).mem = mem }
+
+// The getters are for a kernel's Go function. Argument numbers are those of the
+// PTX parameters.
+
+// Bytes is the memory behind argument i.
+func (a *Args) Bytes(i int) []byte { return a.Arg(i).mem }
+
+// U32, I32, F32, U64 and I64 are the scalar in argument i.
+func (a *Args) U32(i int) uint32  { return uint32(a.Arg(i).Value) }
+func (a *Args) I32(i int) int32   { return int32(uint32(a.Arg(i).Value)) }
+func (a *Args) F32(i int) float32 { return math.Float32frombits(uint32(a.Arg(i).Value)) }
+func (a *Args) U64(i int) uint64  { return a.Arg(i).Value }
+func (a *Args) I64(i int) int64   { return int64(a.Arg(i).Value) }
+
+// Elements is the memory behind argument i as elements of type T. The memory must
+// be aligned for T, as every allocation and every field of a batch is.
+func Elements[T any](a *Args, i int) []T {
+	mem := a.Arg(i).mem
+	var t T
+	size := int(unsafe.Sizeof(t))
+	if len(mem) == 0 || size == 0 {
+		return nil
+	}
+	p := unsafe.Pointer(unsafe.SliceData(mem))
+	if uintptr(p)%unsafe.Alignof(t) != 0 {
+		panic(fmt.Sprintf("driver: argument %d is not aligned for %T", i, t))
+	}
+	return unsafe.Slice((*T)(p), len(mem)/size)
+}
