@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -133,4 +134,12 @@ type Properties struct {
 	// Notes say what was decided on the user's behalf: a symbol missing in an
 	// older driver, a way of pinning chosen.
 	Notes []string
+}
+
+// DeviceName is the name by which a device is asked for: "cpu", "cuda:1".
+func DeviceName(p Properties) string {
+	if p.Kind == "cpu" && p.Index == 0 {
+		return "cpu"
+	}
+	return fmt.Sprintf("%s:%d", p.Kind, p.Index)
 }

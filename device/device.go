@@ -1,0 +1,118 @@
+package device
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leat-go/leat/device/driver"
+)
+
+// Properties describe a device.
+type Properties = driver.Properties
+
+// Error is the error of a device's operations.
+type Error = driver.Error
+
+// The sentinels that errors.Is finds in an *Error.
+var (
+	ErrClosed       = driver.ErrClosed
+	ErrOutOfMemory  = driver.ErrOutOfMemory
+	ErrFault        = driver.ErrFault
+	ErrNotRecorded  = driver.ErrNotRecorded
+	ErrNotComplete  = driver.ErrNotComplete
+	ErrNoTiming     = driver.ErrNoTiming
+	ErrInvalid      = driver.ErrInvalid
+	ErrUnsupported  = driver.ErrUnsupported
+	ErrUnavailable  = driver.ErrUnavailable
+	errForeignEvent = "the event belongs to another device"
+)
+
+// A Device is one CPU device or GPU. It is safe for concurrent use.
+type Device struct {
+	drv   driver.Device
+	props Properties
+	name  string
+	live  counters
+
+	mu    sync.Mutex
+	notes []string
+}
+
+type counters struct {
+	streams, events, buffers, hostBuffers atomic.Int64
+	deviceBytes, pinnedBytes, allocations atomic.Int64
+}
+
+// New makes a Device of a driver and takes it: Close closes it too.
+func New(drv driver.Device) *Device {
+	d := &Device{drv: drv, props: drv.Properties()}
+	d.name = driver.DeviceName(d.props)
+	d.notes = append(d.notes, d.props.Notes...)
+	return d
+}
+
+// Driver is what the Device stands on, for wrapping it.
+func (d *Device) Driver() driver.Device { return d.drv }
+
+// Name is the name by which device/auto opens the device: "cpu", "cuda:1".
+func (d *Device) Name() string { return d.name }
+
+// String is Name and the product's name.
+func (d *Device) String() string {
+	if d.props.Description == "" {
+		return d.name
+	}
+	return d.name + " (" + d.props.Description + ")"
+}
+
+// Properties describes the device.
+func (d *Device) Properties() Properties { return d.props }
+
+// Note keeps a sentence about a decision made on the user's behalf.
+func (d *Device) Note(sentence string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notes = append(d.notes, sentence)
+}
+
+// Notes are the decisions made on the user's behalf, the driver's first.
+func (d *Device) Notes() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string(nil), d.notes...)
+}
+
+// Memory is the free and the total device memory in bytes.
+func (d *Device) Memory() (free, total int64, err error) { return d.drv.Memory() }
+
+// Synchronize blocks the caller until all work submitted to the device is done.
+// It is for tests and shutdown; nothing on a pipeline's path may call it.
+func (d *Device) Synchronize(ctx context.Context) error { return d.drv.Synchronize(ctx) }
+
+// Close ends the device. Free what was made on it first.
+func (d *Device) Close() error { return d.drv.Close() }
+
+// Usage counts what is alive on a device; a leak shows in it.
+type Usage struct {
+	Streams, Events, Buffers, HostBuffers int64
+	DeviceBytes, PinnedBytes              int64
+	// Allocations counts every allocation of device or pinned memory and every
+	// stream and event made so far; it stands still in steady state.
+	Allocations int64
+}
+
+// Usage returns what is alive now.
+func (d *Device) Usage() Usage {
+	c := &d.live
+	return Usage{
+		Streams: c.streams.Load(), Events: c.events.Load(),
+		Buffers: c.buffers.Load(), HostBuffers: c.hostBuffers.Load(),
+		DeviceBytes: c.deviceBytes.Load(), PinnedBytes: c.pinnedBytes.Load(),
+		Allocations: c.allocations.Load(),
+	}
+}
+
+func (d *Device) invalid(op, hint string) error {
+	return &Error{Op: op, Device: d.name, Err: ErrInvalid, Hint: hint}
+}

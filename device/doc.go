@@ -1,0 +1,33 @@
+// Package device is what Leat knows of accelerators: a Device with its memory,
+// Streams that run work in order, and Events that order streams among each other.
+//
+// The types are structs over the thin interface of package driver, so that the
+// same code runs on the CPU device (device/cpu), on NVIDIA GPUs (device/cuda) and
+// through a wrapper that watches or breaks calls (device/devicetest). Package
+// device/auto picks a device by name.
+//
+// # The words
+//
+//   - A Stream is a FIFO queue. Submitting work returns at once; work of one
+//     stream runs in order, work of two streams in any order that events allow.
+//   - An Event marks a point in a stream: stream.Record(e) sets the mark,
+//     other.Wait(e) makes another stream wait for it on the device, without the
+//     host. A Wait binds to the newest Record issued before it.
+//   - A Buffer is device memory and its owner; a View is a range of it. Host code
+//     never reads either: Copy does.
+//   - A HostBuffer is pinned memory: page-locked where the device needs that, so
+//     that copies run at the bus's speed and don't block the caller.
+//
+// # Concurrency and errors
+//
+// Everything here may be called from several goroutines at once. The order of
+// work in a stream is the order of the calls. Nothing but Synchronize blocks.
+//
+// Errors are *Error: operation, device, the driver's own code, likely cause. Work
+// that fails on the device can't be reported by the call that submitted it; its
+// error surfaces at a later call, with Async set. After ErrFault the device is
+// lost to this process.
+//
+// With -tags invariants a Wait for an event that was never recorded, a silent
+// no-op on every device, is an error that names the event.
+package device

@@ -1,0 +1,170 @@
+package device
+
+import (
+	"fmt"
+
+	"github.com/leat-go/leat/device/driver"
+)
+
+// A Buffer owns device memory.
+type Buffer struct {
+	view  View
+	owned bool
+}
+
+// Alloc returns bytes of device memory, aligned to 256. The caller owns it until
+// Free. Its contents are undefined.
+func (d *Device) Alloc(bytes int64) (*Buffer, error) {
+	if bytes < 0 {
+		return nil, d.invalid("Alloc", fmt.Sprintf("%d bytes asked for", bytes))
+	}
+	b := &Buffer{view: View{dev: d, bytes: bytes}, owned: bytes > 0}
+	if bytes > 0 {
+		addr, err := d.drv.Alloc(bytes)
+		if err != nil {
+			return nil, err
+		}
+		b.view.addr = addr
+		d.live.allocations.Add(1)
+	}
+	d.live.buffers.Add(1)
+	d.live.deviceBytes.Add(bytes)
+	return b, nil
+}
+
+// Bytes is the buffer's length.
+func (b *Buffer) Bytes() int64 { return b.view.bytes }
+
+// View is the whole buffer.
+func (b *Buffer) View() View { return b.view }
+
+// Free gives the memory back. Work that uses it must be done.
+func (b *Buffer) Free() error {
+	d := b.view.dev
+	if b.owned {
+		if err := d.drv.Free(b.view.addr); err != nil {
+			return err
+		}
+	}
+	d.live.buffers.Add(-1)
+	d.live.deviceBytes.Add(-b.view.bytes)
+	return nil
+}
+
+// A View is a range of device memory that somebody else owns. The zero value is
+// empty. It is a small value: pass it by value.
+type View struct {
+	dev   *Device
+	addr  driver.Address
+	bytes int64
+}
+
+// ViewOf is a View of device memory that another library owns.
+func (d *Device) ViewOf(addr driver.Address, bytes int64) View {
+	return View{dev: d, addr: addr, bytes: bytes}
+}
+
+// Device is the memory's device, nil for an empty View.
+func (v View) Device() *Device { return v.dev }
+
+// Address is the device address, for kernels and other libraries.
+func (v View) Address() driver.Address { return v.addr }
+
+// Bytes is the range's length.
+func (v View) Bytes() int64 { return v.bytes }
+
+// Slice is the n bytes of v from offset. It panics if they are not v's.
+func (v View) Slice(offset, n int64) View {
+	if offset < 0 || n < 0 || offset > v.bytes-n {
+		panic(fmt.Sprintf("device: slice [%d:+%d] of a view of %d bytes", offset, n, v.bytes))
+	}
+	return View{dev: v.dev, addr: v.addr + driver.Address(offset), bytes: n}
+}
+
+// HostOptions is how host memory is to be pinned. The zero value is ready to use.
+type HostOptions struct {
+	// Locked asks the CPU device, which has no need of it, to lock the pages too.
+	Locked bool
+	// ReadOnly is for RegisterHost: the memory is a read-only mapping.
+	ReadOnly bool
+	// Pageable asks for memory that isn't locked, where locked memory is refused.
+	Pageable bool
+}
+
+func (o HostOptions) config() driver.HostConfig { return driver.HostConfig(o) }
+
+// A HostBuffer is host memory that the device copies from and to at full speed.
+type HostBuffer struct {
+	dev        *Device
+	mem        []byte
+	registered bool
+}
+
+// AllocHost returns page-aligned pinned memory. The caller owns it until Free.
+// Where memory may not be locked the error is ErrOutOfMemory with a hint.
+func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
+	if bytes < 0 {
+		return nil, d.invalid("AllocHost", fmt.Sprintf("%d bytes asked for", bytes))
+	}
+	h := &HostBuffer{dev: d}
+	if bytes > 0 {
+		mem, err := d.drv.AllocHost(bytes, o.config())
+		if err != nil {
+			return nil, err
+		}
+		h.mem = mem
+		d.live.allocations.Add(1)
+	}
+	d.live.hostBuffers.Add(1)
+	d.live.pinnedBytes.Add(bytes)
+	return h, nil
+}
+
+// RegisterHost pins memory that stays the caller's, until Free. A read-only file
+// mapping needs ReadOnly. mem must not be Go memory that could be freed before.
+func (d *Device) RegisterHost(mem []byte, o HostOptions) (*HostBuffer, error) {
+	if len(mem) == 0 {
+		return nil, d.invalid("RegisterHost", "no memory to register")
+	}
+	if err := d.drv.RegisterHost(mem, o.config()); err != nil {
+		return nil, err
+	}
+	d.live.allocations.Add(1)
+	d.live.hostBuffers.Add(1)
+	d.live.pinnedBytes.Add(int64(len(mem)))
+	return &HostBuffer{dev: d, mem: mem, registered: true}, nil
+}
+
+// Bytes borrows the memory until Free.
+func (h *HostBuffer) Bytes() []byte { return h.mem }
+
+// View is the memory as kernels on the device see it.
+func (h *HostBuffer) View() (View, error) {
+	if len(h.mem) == 0 {
+		return View{dev: h.dev}, nil
+	}
+	addr, err := h.dev.drv.HostAddress(h.mem)
+	if err != nil {
+		return View{}, err
+	}
+	return View{dev: h.dev, addr: addr, bytes: int64(len(h.mem))}, nil
+}
+
+// Free gives the memory back, or unpins what RegisterHost pinned. Copies that use
+// it must be done.
+func (h *HostBuffer) Free() error {
+	d := h.dev
+	if len(h.mem) > 0 {
+		free := d.drv.FreeHost
+		if h.registered {
+			free = d.drv.UnregisterHost
+		}
+		if err := free(h.mem); err != nil {
+			return err
+		}
+	}
+	d.live.hostBuffers.Add(-1)
+	d.live.pinnedBytes.Add(-int64(len(h.mem)))
+	h.mem = nil
+	return nil
+}

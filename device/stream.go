@@ -1,0 +1,159 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/internal/invariants"
+)
+
+// StreamOptions is what a stream is made with. The zero value is ready to use.
+type StreamOptions struct {
+	// Priority: a lower number is served first, 0 is the default. What is out of
+	// the device's range is clamped.
+	Priority int
+	// Name appears in reports and traces.
+	Name string
+}
+
+// A Stream is a FIFO queue of work on one device. It is safe for concurrent use;
+// the order of the work is the order of the calls.
+type Stream struct {
+	dev  *Device
+	h    driver.Stream
+	name string
+
+	mu     sync.Mutex
+	launch driver.Launch // borrowed by Launch, so that callers' own stay off the heap
+}
+
+// NewStream makes a stream. The caller owns it until Close.
+func (d *Device) NewStream(o StreamOptions) (*Stream, error) {
+	h, err := d.drv.NewStream(driver.StreamConfig{Priority: o.Priority, Name: o.Name})
+	if err != nil {
+		return nil, err
+	}
+	return d.stream(h, o.Name), nil
+}
+
+// StreamFromHandle makes a Stream of another library's native handle (a CUstream),
+// which stays that library's: Close frees nothing of it. The default streams are
+// refused, because they synchronise with all others.
+func (d *Device) StreamFromHandle(native uintptr) (*Stream, error) {
+	h, err := d.drv.AdoptStream(native)
+	if err != nil {
+		return nil, err
+	}
+	return d.stream(h, fmt.Sprintf("native %#x", native)), nil
+}
+
+func (d *Device) stream(h driver.Stream, name string) *Stream {
+	d.live.streams.Add(1)
+	d.live.allocations.Add(1)
+	return &Stream{dev: d, h: h, name: name}
+}
+
+// Device is the stream's device.
+func (s *Stream) Device() *Device { return s.dev }
+
+// Handle is the driver's handle.
+func (s *Stream) Handle() driver.Stream { return s.h }
+
+// Name is the name that the stream was made with.
+func (s *Stream) Name() string { return s.name }
+
+// Close frees the stream; work already submitted goes on. Close it once.
+func (s *Stream) Close() error {
+	err := s.dev.drv.FreeStream(s.h)
+	if err == nil {
+		s.dev.live.streams.Add(-1)
+	}
+	return err
+}
+
+// Record marks in e the work submitted to s so far.
+func (s *Stream) Record(e *Event) error {
+	if e.dev != s.dev {
+		return s.dev.invalid("Record", errForeignEvent)
+	}
+	if err := s.dev.drv.Record(e.h, s.h); err != nil {
+		return err
+	}
+	e.records.Add(1)
+	return nil
+}
+
+// Wait makes the work submitted to s from now on wait, on the device, for the
+// newest Record of e issued so far. The caller doesn't wait.
+func (s *Stream) Wait(e *Event) error {
+	if e.dev != s.dev {
+		return s.dev.invalid("Wait", errForeignEvent)
+	}
+	if invariants.Enabled && e.records.Load() == 0 {
+		return &Error{Op: "Wait", Device: s.dev.name, Err: ErrNotRecorded,
+			Hint: fmt.Sprintf("stream %q would wait for event %q and find nothing to wait for", s.name, e.name)}
+	}
+	return s.dev.drv.Wait(s.h, e.h)
+}
+
+// Done reports whether all work submitted to s is done.
+func (s *Stream) Done() (bool, error) { return s.dev.drv.StreamDone(s.h) }
+
+// Synchronize blocks the caller until all work submitted to s is done.
+func (s *Stream) Synchronize(ctx context.Context) error {
+	return s.dev.drv.SynchronizeStream(ctx, s.h)
+}
+
+// CopyH2D copies src into dst, which must be of src's length. src is borrowed
+// until the copy is done. From memory that isn't pinned the call blocks.
+func (s *Stream) CopyH2D(dst View, src []byte) error {
+	if err := s.sameLength("CopyH2D", dst, int64(len(src))); err != nil || len(src) == 0 {
+		return err
+	}
+	return s.dev.drv.CopyH2D(s.h, dst.addr, src)
+}
+
+// CopyD2H copies src into dst, which must be of src's length. dst is borrowed
+// until the copy is done.
+func (s *Stream) CopyD2H(dst []byte, src View) error {
+	if err := s.sameLength("CopyD2H", src, int64(len(dst))); err != nil || len(dst) == 0 {
+		return err
+	}
+	return s.dev.drv.CopyD2H(s.h, dst, src.addr)
+}
+
+// CopyD2D copies src into dst, both of this device and of one length.
+func (s *Stream) CopyD2D(dst, src View) error {
+	if err := s.sameLength("CopyD2D", dst, src.bytes); err != nil || src.bytes == 0 {
+		return err
+	}
+	return s.dev.drv.CopyD2D(s.h, dst.addr, src.addr, src.bytes)
+}
+
+// Memset sets every byte of dst to value.
+func (s *Stream) Memset(dst View, value byte) error {
+	if dst.bytes == 0 {
+		return nil
+	}
+	return s.dev.drv.Memset(s.h, dst.addr, value, dst.bytes)
+}
+
+// HostFunc runs f on the host in stream order. f must not call the device.
+func (s *Stream) HostFunc(f func()) error { return s.dev.drv.HostFunc(s.h, f) }
+
+// Launch submits a kernel. l is borrowed for the call.
+func (s *Stream) Launch(l *Launch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.launch = *l
+	return s.dev.drv.Launch(s.h, &s.launch)
+}
+
+func (s *Stream) sameLength(op string, v View, n int64) error {
+	if v.bytes == n {
+		return nil
+	}
+	return s.dev.invalid(op, fmt.Sprintf("one side has %d bytes, the other %d", v.bytes, n))
+}
