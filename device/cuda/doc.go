@@ -1,0 +1,47 @@
+// Package cuda opens NVIDIA GPUs through the CUDA driver API, found at run time:
+// libcuda.so.1 on Linux, nvcuda.dll on Windows. Building needs neither cgo nor a
+// CUDA toolkit, so one binary serves machines with and without a GPU; without a
+// driver Open returns an error with ErrUnavailable and the reason. With the build
+// tag leat_nocuda, and on systems that CUDA does not support, it always does.
+//
+// Most programs open a GPU through device/auto.
+//
+// # Threads and contexts
+//
+// CUDA keeps its current context per OS thread; goroutines move between threads.
+// Every operation here is a group of driver calls that locks the goroutine to its
+// thread, pushes the device's primary context, calls, pops and unlocks (about a
+// quarter of a microsecond). So no thread keeps a context of ours, a thread's own
+// context is found as it was left, and nothing is ever created on device 0 by a
+// thread that forgot to choose. A goroutine that stayed locked instead would pay
+// 57 microseconds for each hop over a channel.
+//
+// Any number of goroutines may call at once. Synchronize and its kin block an OS
+// thread, not a P. With a context that can be cancelled they wait in a goroutine,
+// and return early when it is; that goroutine ends with the work on the GPU, and
+// Close joins it.
+//
+// # Memory for calls
+//
+// Arguments, results and kernel parameters travel in groups taken from a free
+// list, pinned Go memory that never moves and is never freed. A list, and not a
+// block for each stream, because then no submission waits for another's lock.
+// Steady state allocates nothing.
+//
+// # Faults
+//
+// CUDA reports the failure of a kernel or a copy at some later call. Such an error
+// has Async set and names the call that found it, not the one that caused it. It
+// also ends the context for this process: from then on every call returns that
+// same error at once, host functions that were queued never run, and Close returns
+// without calling the driver. Restart the process. With LEAT_SYNC=1 in the
+// environment when the device opens, each call waits for what it submitted, and
+// the fault is reported where it was caused.
+//
+// A refused allocation is no fault: the next call is healthy.
+//
+// # Older drivers
+//
+// The oldest driver is that of CUDA 11.0. A function that a driver lacks switches
+// off what needs it, and Properties.Notes says so.
+package cuda

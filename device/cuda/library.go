@@ -1,0 +1,35 @@
+//go:build !leat_nocuda && (linux || windows) && (amd64 || arm64)
+
+package cuda
+
+import (
+	"sync"
+
+	"github.com/ebitengine/purego"
+)
+
+// load finds the driver once for the process.
+var load = sync.OnceValues(func() (*symbols, error) {
+	lookup, err := openLibrary()
+	if err != nil {
+		return nil, err
+	}
+	var s symbols
+	if err := s.find(lookup); err != nil {
+		return nil, err
+	}
+	return &s, nil
+})
+
+// invoke calls the C function at fn. purego makes args escape: they must be on the
+// heap already if the call is to allocate nothing.
+func invoke(fn uintptr, args []uintptr) result {
+	r, _, _ := purego.SyscallN(fn, args...)
+	return result(uint32(r))
+}
+
+// hostFuncEntry is the C function that the driver calls for every host function.
+// There is one for the process, because callbacks are few and are never freed.
+var hostFuncEntry = sync.OnceValue(func() uintptr {
+	return purego.NewCallback(runHostFunc)
+})
