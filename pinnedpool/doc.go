@@ -1,0 +1,30 @@
+// Package pinnedpool keeps the ring's host slots: pinned buffers of one exact size
+// under a byte budget, recycled by events.
+//
+// All of a pool's memory is allocated by New and none afterwards. A buffer goes
+// round in one of two ways:
+//
+//	free ─Get─▶ held ─PutAfter(copied)─▶ in flight ─copied completes─▶ free
+//	free ─Get─▶ held ─Put─▶ free
+//
+// The invariants, cited where they are upheld:
+//
+//	I1  A buffer's memory is written only by whoever holds it.
+//	I2  A buffer in flight is free again only when the Record of its own Copied
+//	    event, made after the last copy that reads it, is complete.
+//	I3  A quarantined buffer, one that somebody may still write to, is never free
+//	    again and its memory is never given back.
+//	I4  The pool's bytes are at most its budget, and never change after New.
+//
+// # Recycling
+//
+// A pool has at most one goroutine: it waits for the copies in flight, in their
+// order, sleeping in the event rather than spinning. Waking takes up to half a
+// millisecond, so on waking it asks the events behind the first one too and frees
+// all that is done. It starts when something is in flight and ends when nothing
+// is, so that an idle pool costs nothing; Drain joins it. All copies in flight
+// must be on one stream, or an event that is late holds up those behind it.
+//
+// Sizes are exact: a size is rounded up to whole pages by the driver and not to a
+// power of two, which would waste up to half of memory that can't be swapped.
+package pinnedpool

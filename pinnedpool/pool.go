@@ -1,0 +1,310 @@
+package pinnedpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-go/leat/device"
+)
+
+// Options tunes a Pool. Slots and SlotBytes are required.
+type Options struct {
+	// Slots is the number of buffers.
+	Slots int
+	// SlotBytes is the exact size of each. 0 is legal: buffers without memory.
+	SlotBytes int64
+	// BudgetBytes bounds the pool's memory. 0 means DefaultBudget.
+	BudgetBytes int64
+	// MinSlots is how few buffers will do where the budget or the device allows no
+	// more. 0 means Slots: fewer is an error.
+	MinSlots int
+	// Pageable allows memory that isn't locked where the device refuses to lock
+	// any. Copies from it are slow and block the copying goroutine.
+	Pageable bool
+	// Locked asks the CPU device, which needs no locked memory, to lock it.
+	Locked bool
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Slots < 1 {
+		errs = append(errs, fmt.Errorf("Slots is %d, want 1 or more", o.Slots))
+	}
+	if o.SlotBytes < 0 {
+		errs = append(errs, fmt.Errorf("SlotBytes is %d, want 0 or more", o.SlotBytes))
+	}
+	if o.BudgetBytes < 0 {
+		errs = append(errs, fmt.Errorf("BudgetBytes is %d, want 0 or more", o.BudgetBytes))
+	}
+	if o.MinSlots < 0 || o.MinSlots > o.Slots {
+		errs = append(errs, fmt.Errorf("MinSlots is %d, want 0 to Slots (%d)", o.MinSlots, o.Slots))
+	}
+	return errors.Join(errs...)
+}
+
+// Stats is what a pool counted.
+type Stats struct {
+	// Slots is the number of buffers, Bytes their memory.
+	Slots int
+	Bytes int64
+	// Pageable is true where the device refused pinned memory.
+	Pageable bool
+	// Free, InFlight and Quarantined buffers; the rest is held.
+	Free, InFlight, Quarantined int
+	// Gets counts the buffers handed out; Waits those for which Get had to wait,
+	// WaitTime how long.
+	Gets, Waits int64
+	WaitTime    time.Duration
+}
+
+// A Pool hands out pinned buffers of one size. It is safe for concurrent use. Its
+// one goroutine, the recycler, runs only while copies are in flight; Drain and
+// Close join it.
+type Pool struct {
+	dev     *device.Device
+	buffers []*Buffer
+	stats   struct {
+		gets, waits, waitTime atomic.Int64
+	}
+	pageable bool
+
+	free   chan *Buffer  // holds every free buffer; never closed
+	broken chan struct{} // closed when no buffer can be got any more; err says why
+
+	recycler recycler
+
+	mu          sync.Mutex
+	err         error
+	quarantined int
+}
+
+// New allocates a pool's memory and events on dev. The caller owns the pool until
+// Close. Short of memory the error is a *MemoryError.
+func New(dev *device.Device, o Options) (*Pool, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("pinnedpool: %w", err)
+	}
+	slots, err := o.fit()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{dev: dev, free: make(chan *Buffer, slots), broken: make(chan struct{})}
+	p.recycler.init(p, slots)
+	for range slots {
+		err = p.grow(o)
+		if err != nil {
+			break
+		}
+	}
+	enough := len(p.buffers) >= o.least() && errors.Is(err, device.ErrOutOfMemory)
+	if err != nil && !enough {
+		got := p.bytes()
+		return nil, errors.Join(o.refused(got, err), p.release())
+	}
+	return p, nil
+}
+
+// least is how few slots will do.
+func (o Options) least() int {
+	if o.MinSlots == 0 {
+		return o.Slots
+	}
+	return o.MinSlots
+}
+
+// fit is the number of slots that the budget allows, worked out before a page is
+// touched.
+func (o Options) fit() (int, error) {
+	budget := o.BudgetBytes
+	if budget == 0 {
+		budget = DefaultBudget()
+	}
+	slots := o.Slots
+	if o.SlotBytes > 0 {
+		slots = int(min(int64(slots), budget/o.SlotBytes)) // I4
+	}
+	if slots < o.least() {
+		return 0, &MemoryError{Slots: o.Slots, SlotBytes: o.SlotBytes, GotBytes: budget,
+			Hint: "that is the budget: raise it, or use a smaller batch or fewer slots"}
+	}
+	return slots, nil
+}
+
+// grow adds one buffer.
+func (p *Pool) grow(o Options) error {
+	host, err := p.dev.AllocHost(o.SlotBytes, device.HostOptions{Locked: o.Locked, Pageable: p.pageable})
+	if errors.Is(err, device.ErrOutOfMemory) && o.Pageable && !p.pageable {
+		p.pageable = true
+		host, err = p.dev.AllocHost(o.SlotBytes, device.HostOptions{Pageable: true})
+	}
+	if err != nil {
+		return err
+	}
+	id := len(p.buffers)
+	copied, err := p.dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("copied %d", id)})
+	if err != nil {
+		return errors.Join(err, host.Free())
+	}
+	b := &Buffer{id: id, host: host, copied: copied}
+	p.buffers = append(p.buffers, b)
+	p.free <- b
+	return nil
+}
+
+// refused is the error for a device that gave no more than got bytes.
+func (o Options) refused(got int64, err error) error {
+	if !errors.Is(err, device.ErrOutOfMemory) {
+		return err
+	}
+	return &MemoryError{Slots: o.Slots, SlotBytes: o.SlotBytes, GotBytes: got, Err: err,
+		Hint: "raise the limit for locked memory (ulimit -l), use a smaller batch or fewer slots, or allow pageable memory"}
+}
+
+// Slots is the number of buffers.
+func (p *Pool) Slots() int { return len(p.buffers) }
+
+// Buffer is the buffer of that ID.
+func (p *Pool) Buffer(id int) *Buffer { return p.buffers[id] }
+
+// Get returns a free buffer whose last copy is done, and waits for one until ctx
+// ends. The caller holds it until Put, PutAfter or Quarantine.
+func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
+	select {
+	case b := <-p.free:
+		return p.take(b), nil
+	default:
+	}
+	start := time.Now()
+	defer func() {
+		p.stats.waits.Add(1)
+		p.stats.waitTime.Add(int64(time.Since(start)))
+	}()
+	select {
+	case b := <-p.free:
+		return p.take(b), nil
+	case <-p.broken:
+		return nil, p.failure()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (p *Pool) take(b *Buffer) *Buffer {
+	b.move(free, held) // I1
+	p.stats.gets.Add(1)
+	return b
+}
+
+// Put takes b back; nothing may read or write its memory any more.
+func (p *Pool) Put(b *Buffer) {
+	b.move(held, free)
+	p.free <- b
+}
+
+// PutAfter takes b back once b.Copied(), which the caller has recorded behind the
+// last copy out of b, is complete.
+func (p *Pool) PutAfter(b *Buffer) {
+	b.move(held, inFlight)
+	p.recycler.add(b)
+}
+
+// Quarantine takes b out of use for ever: somebody may still write to it. Its
+// memory stays allocated and counted.
+func (p *Pool) Quarantine(b *Buffer) {
+	b.move(held, quarantined) // I3
+	p.mu.Lock()
+	p.quarantined++
+	all := p.quarantined == len(p.buffers)
+	p.mu.Unlock()
+	if all {
+		p.fail(ErrExhausted)
+	}
+}
+
+// Drain waits until no copy is in flight and the recycler has ended.
+func (p *Pool) Drain(ctx context.Context) error { return p.recycler.drain(ctx) }
+
+// Close gives the memory back when no copy is in flight. If ctx ends before, or if
+// buffers are held or quarantined, those keep their memory and the error says how
+// many; Close may then be called again.
+func (p *Pool) Close(ctx context.Context) error {
+	p.fail(ErrClosed)
+	if err := p.Drain(ctx); err != nil {
+		return fmt.Errorf("pinnedpool: copies are still in flight, nothing was freed: %w", err)
+	}
+	return p.release()
+}
+
+// release frees what is free and reports the rest.
+func (p *Pool) release() error {
+	var errs []error
+	for {
+		select {
+		case b := <-p.free:
+			errs = append(errs, b.copied.Close(), b.host.Free())
+			p.mu.Lock()
+			p.buffers[b.id] = nil
+			p.mu.Unlock()
+			continue
+		default:
+		}
+		break
+	}
+	left := 0
+	p.mu.Lock()
+	for _, b := range p.buffers {
+		if b != nil {
+			left++
+		}
+	}
+	p.mu.Unlock()
+	if left > 0 {
+		errs = append(errs, fmt.Errorf("pinnedpool: %d of %d buffers are not back and keep their memory", left, len(p.buffers)))
+	}
+	return errors.Join(errs...)
+}
+
+// fail makes every Get from now on return err; the first failure stays.
+func (p *Pool) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+		close(p.broken)
+	}
+}
+
+func (p *Pool) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *Pool) bytes() int64 {
+	var n int64
+	for _, b := range p.buffers {
+		n += int64(len(b.host.Bytes()))
+	}
+	return n
+}
+
+// Stats returns what the pool has counted so far.
+func (p *Pool) Stats() Stats {
+	s := Stats{
+		Slots: len(p.buffers), Pageable: p.pageable, Free: len(p.free), InFlight: p.recycler.len(),
+		Gets: p.stats.gets.Load(), Waits: p.stats.waits.Load(), WaitTime: time.Duration(p.stats.waitTime.Load()),
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Quarantined = p.quarantined
+	for _, b := range p.buffers {
+		if b != nil {
+			s.Bytes += int64(len(b.host.Bytes()))
+		}
+	}
+	return s
+}

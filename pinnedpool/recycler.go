@@ -1,0 +1,128 @@
+package pinnedpool
+
+import (
+	"context"
+	"sync"
+)
+
+// A recycler frees the buffers whose copies are done. Its goroutine runs while
+// something is in flight: add starts it, drain joins it.
+type recycler struct {
+	pool *Pool
+	loop func() // run as a value, so that starting it allocates nothing
+
+	mu      sync.Mutex
+	queue   []*Buffer // a ring: buffers in flight in the order of their copies
+	head, n int
+	running bool
+	idle    chan struct{} // made by drain, closed by the goroutine when it ends
+}
+
+func (r *recycler) init(p *Pool, slots int) {
+	r.pool = p
+	r.queue = make([]*Buffer, slots)
+	r.loop = r.run
+}
+
+func (r *recycler) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.n
+}
+
+func (r *recycler) add(b *Buffer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue[(r.head+r.n)%len(r.queue)] = b
+	r.n++
+	if !r.running {
+		r.running = true
+		go r.loop()
+	}
+}
+
+// run waits for the oldest copy, then frees all that are done. An event's error is
+// the device's fault: nothing in flight can be known to be done, so nothing of it
+// is freed and the pool fails.
+func (r *recycler) run() {
+	for b := r.oldest(); b != nil; b = r.oldest() {
+		err := b.copied.Synchronize(context.Background())
+		for done := true; err == nil && done && b != nil; {
+			b.move(inFlight, free) // I2
+			r.drop()
+			r.pool.free <- b
+			if b = r.oldestInFlight(); b != nil {
+				done, err = b.copied.Done()
+			}
+		}
+		if err != nil {
+			r.pool.fail(err)
+			r.abandon()
+			return
+		}
+	}
+}
+
+// oldest is the buffer to wait for; with none left the goroutine has ended.
+func (r *recycler) oldest() *Buffer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n == 0 {
+		r.end()
+		return nil
+	}
+	return r.queue[r.head]
+}
+
+// oldestInFlight is oldest without the ending.
+func (r *recycler) oldestInFlight() *Buffer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n == 0 {
+		return nil
+	}
+	return r.queue[r.head]
+}
+
+func (r *recycler) drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue[r.head] = nil
+	r.head = (r.head + 1) % len(r.queue)
+	r.n--
+}
+
+func (r *recycler) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end()
+}
+
+// end marks the goroutine as ended. Callers hold r.mu.
+func (r *recycler) end() {
+	r.running = false
+	if r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// drain waits for the goroutine to end.
+func (r *recycler) drain(ctx context.Context) error {
+	r.mu.Lock()
+	if !r.running {
+		r.mu.Unlock()
+		return nil
+	}
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	idle := r.idle
+	r.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
