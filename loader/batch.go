@@ -1,0 +1,142 @@
+package loader
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Filled is a batch that Next hands over.
+type Filled struct {
+	// Slot holds the batch. The caller owns it from here and gives it back to the
+	// Memory it came from.
+	Slot Slot
+	// N is the number of rows in memory. It is 0 only under Exact, on a rank for
+	// which the last global batch has nothing.
+	N int
+	// Valid is the number of rows, the first ones, that are not padding.
+	Valid int
+	// Epoch and Batch count from 0, the batch within its epoch.
+	Epoch, Batch int
+	// Position is the place of the first row in the epoch's order; row i is at
+	// Position + i. It differs between ranks.
+	Position int64
+	// After is the cursor once this batch is delivered, the same on every rank.
+	After Cursor
+	// LastOfEpoch is set on an epoch's last batch where the number of samples is
+	// known, and so never for an Iterable.
+	LastOfEpoch bool
+	// Substituted lists the rows that Substitute filled, by position. It is
+	// borrowed until the slot goes back to its Memory.
+	Substituted []Substitution
+}
+
+// Substitution is a row that holds another sample than its own.
+type Substitution struct {
+	// Row is the row in the batch, Position its place in the epoch's order.
+	Row      int
+	Position int64
+	// Sample could not be read because of Err; Substitute is there instead.
+	Sample, Substitute int
+	// Attempts is the number of samples tried as a substitute.
+	Attempts int
+	Err      error
+}
+
+// batch is a batch being filled. Each slot has one for as long as the Run lives,
+// so that a batch costs no allocation.
+type batch struct {
+	// Written by the dispatcher before the first chunk is handed out, but for
+	// filled's counts, which are final before the dispatcher lets go of its share.
+	slot    Slot
+	owned   bool  // whether there is a slot: not with a failure between batches
+	number  int64 // in the run
+	order   Order // of a Dataset's samples
+	opened  time.Time
+	filled  Filled
+	dropped bool // the iterator ended before the global batch was full
+
+	// encoders are an Iterable's samples by row, nil with a Dataset.
+	encoders []Encoder
+
+	// shares counts the chunks handed out and not done, and the dispatcher itself.
+	shares    atomic.Int64
+	completed time.Time     // written by who gives up the last share
+	done      chan struct{} // holds one token once all shares are given up
+
+	mu          sync.Mutex
+	failure     *Error // at the lowest position so far
+	substituted []Substitution
+}
+
+// chunk is work for a worker: rows lo to hi, hi excluded.
+type chunk struct {
+	batch  *batch
+	lo, hi int
+}
+
+// begin makes the batch ready to be filled again. No chunk of its last life is
+// left: Next has taken the token.
+func (b *batch) begin(slot Slot, number int64, opened time.Time, filled Filled) {
+	b.slot, b.owned, b.number, b.opened = slot, true, number, opened
+	b.filled, b.dropped = filled, false
+	b.filled.Slot = slot
+	b.failure, b.substituted = nil, b.substituted[:0]
+	b.shares.Store(1)
+}
+
+// release gives up one share.
+func (b *batch) release() {
+	if b.shares.Add(-1) == 0 {
+		b.completed = time.Now()
+		b.done <- struct{}{}
+	}
+}
+
+// fail keeps the failure at the lowest position.
+func (b *batch) fail(err *Error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failure == nil || err.Position < b.failure.Position {
+		b.failure = err
+	}
+}
+
+// failedBefore reports whether rows from row on need not be read any more,
+// because a failure before them will be the one that is reported.
+func (b *batch) failedBefore(row int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failure != nil && b.failure.Position < b.filled.Position+int64(row)
+}
+
+func (b *batch) substitute(s Substitution) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.substituted = append(b.substituted, s)
+}
+
+// result is what Next returns for a completed batch. allowed is how many
+// substitutions are left to the epoch, negative if there is no limit.
+func (b *batch) result(allowed int) (Filled, error) {
+	if b.failure != nil {
+		return Filled{}, b.failure
+	}
+	if len(b.substituted) == 0 {
+		return b.filled, nil
+	}
+	slices.SortFunc(b.substituted, func(x, y Substitution) int { return cmp.Compare(x.Row, y.Row) })
+	if allowed >= 0 && len(b.substituted) > allowed {
+		// Which failure is one too many depends on the order alone, not on which
+		// worker came first.
+		s := b.substituted[allowed]
+		return Filled{}, &Error{
+			Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: s.Sample, Position: s.Position,
+			Stage: StageRead, Err: &SubstituteError{Err: s.Err},
+		}
+	}
+	b.filled.Substituted = b.substituted
+	return b.filled, nil
+}

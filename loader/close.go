@@ -1,0 +1,76 @@
+package loader
+
+import (
+	"errors"
+	"time"
+)
+
+// Close ends the run: it cancels the context that samples are read under, joins
+// the goroutines, and puts the slots back that were not delivered. User code that
+// does not return within Options.GracePeriod is reported as a *StuckError for
+// each sample, and its slot is quarantined. Later calls return what the first
+// did. Batches already delivered stay the caller's.
+func (r *Run) Close() error {
+	r.closing.Do(func() { r.closeErr = r.close() })
+	return r.closeErr
+}
+
+func (r *Run) close() error {
+	r.stop(ErrClosed)
+	stuck, err := r.join()
+	r.consumer.Lock()
+	defer r.consumer.Unlock()
+	if r.head != nil {
+		r.putBack(r.head, stuck)
+		r.head = nil
+	}
+	for {
+		select {
+		case b, ok := <-r.order:
+			if !ok {
+				return err
+			}
+			if b != nil {
+				r.putBack(b, stuck)
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// join waits for the goroutines. Those that do not end in time are the errors,
+// by the batch they may still write to and all together.
+func (r *Run) join() (stuck map[*batch]error, err error) {
+	grace := r.loader.options.GracePeriod
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-r.joined:
+		return nil, nil
+	case <-timer.C:
+	}
+	stuck = make(map[*batch]error)
+	for _, s := range r.suspects() {
+		e := &StuckError{
+			Epoch: s.epoch, Batch: s.number, Sample: s.sample, Position: s.position,
+			Stage: s.stage, Grace: grace, Stack: stackOf(s.goroutine),
+		}
+		err = errors.Join(err, e)
+		if s.batch != nil {
+			stuck[s.batch] = errors.Join(stuck[s.batch], e)
+		}
+	}
+	return stuck, err
+}
+
+// putBack returns the slot of a batch that was not delivered.
+func (r *Run) putBack(b *batch, stuck map[*batch]error) {
+	switch {
+	case !b.owned:
+	case stuck[b] != nil:
+		r.mem.Quarantine(b.slot, stuck[b])
+	default:
+		r.mem.Put(b.slot)
+	}
+}

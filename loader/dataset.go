@@ -1,0 +1,47 @@
+package loader
+
+import (
+	"context"
+	"slices"
+)
+
+// Dataset gives its samples by number, in any order.
+type Dataset interface {
+	// Len is the number of samples. It is asked once, by New.
+	Len() int
+	// Fields describes one sample. It is asked once, by New.
+	Fields() []Field
+	// Read writes sample index to row: every byte of every field. Read is called
+	// by several goroutines at once, and with the same index twice where a batch
+	// is padded. The row is borrowed until Read returns. ctx is cancelled when
+	// the Run is closed; a Read that may take long should heed it. Any error,
+	// io.EOF included, is that sample's failure.
+	Read(ctx context.Context, index int, row *Row) error
+}
+
+// Fingerprinter is a Dataset or an Iterable that can tell its contents from
+// others' of the same length and fields. A State saved with one fingerprint is
+// refused where another is found.
+type Fingerprinter interface {
+	// Fingerprint is cheap and the same in every process that sees the same data.
+	Fingerprint() uint64
+}
+
+// FromSlice makes a Dataset of items: encode writes one of them to a row, under
+// the rules of Dataset.Read. The dataset borrows items for good.
+func FromSlice[T any](items []T, fields []Field, encode func(ctx context.Context, item T, row *Row) error) Dataset {
+	return &slice[T]{items: items, fields: slices.Clone(fields), encode: encode}
+}
+
+type slice[T any] struct {
+	items  []T
+	fields []Field
+	encode func(context.Context, T, *Row) error
+}
+
+func (s *slice[T]) Len() int        { return len(s.items) }
+func (s *slice[T]) Fields() []Field { return s.fields }
+
+func (s *slice[T]) Read(ctx context.Context, index int, row *Row) error {
+	return s.encode(ctx, s.items[index], row)
+}

@@ -1,0 +1,167 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// dispatcher opens batches in order, each in a slot of its own, and hands their
+// rows to the workers: one goroutine, started and counted by the Run. It is the
+// only sender on the Run's channels and closes them.
+type dispatcher struct {
+	run     *Run
+	batches map[int]*batch // by slot ID
+	number  int64          // of the next batch
+
+	goroutine atomic.Uint64
+	// iterating is since when, after the Run's start, the user's iterator has had
+	// the goroutine; 0 while it has not. It is to give the sample at position.
+	iterating       atomic.Int64
+	epoch, position atomic.Int64
+}
+
+// loop opens the batches from the cursor on.
+func (d *dispatcher) loop(ctx context.Context, at Cursor) {
+	d.goroutine.Store(goroutineID())
+	r := d.run
+	defer r.leave()
+	defer close(r.order)
+	defer close(r.work)
+	epoch := d.indexed
+	if r.loader.iterable != nil {
+		epoch = d.iterate
+	}
+	epochs := r.loader.options.Epochs
+	for epochs == 0 || at.Epoch < epochs {
+		if !epoch(ctx, at) || !d.push(ctx, nil) {
+			return
+		}
+		at = Cursor{Epoch: at.Epoch + 1}
+		if epochs > 0 {
+			continue
+		}
+		select {
+		case <-r.demand:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// indexed opens the batches of one epoch of a Dataset. It reports whether the
+// run goes on.
+func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
+	l := d.run.loader
+	order := l.Order(at.Epoch)
+	for left := l.split.steps(at.Position); left > 0; left-- {
+		p := l.split.part(at.Position)
+		b := d.open(ctx, at, p.position)
+		if b == nil {
+			return false
+		}
+		b.order = order
+		b.filled.N, b.filled.Valid, b.filled.LastOfEpoch = p.rows, p.valid, left == 1
+		b.filled.After.Position = p.after
+		if !d.hand(ctx, b, 0, p.rows) {
+			return false
+		}
+		b.release()
+		at.Position = p.after
+	}
+	return true
+}
+
+// open waits for a slot and enters its batch in the order of delivery. from is
+// where the global batch begins, position where this rank's rows do. It returns
+// nil when the run is over.
+func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *batch {
+	r := d.run
+	if r.failed.Load() != none {
+		return nil
+	}
+	filled := Filled{
+		Epoch: from.Epoch, Batch: int(from.Position / r.loader.split.global()),
+		Position: position, After: from,
+	}
+	asked := time.Now()
+	slot, err := r.mem.Get(ctx)
+	opened := time.Now()
+	r.waitSlot.Add(int64(opened.Sub(asked)))
+	if ctx.Err() != nil {
+		if err == nil {
+			r.mem.Put(slot)
+		}
+		return nil
+	}
+	if need := r.loader.layout.bytes; err == nil && int64(len(slot.Bytes)) < need {
+		r.mem.Put(slot)
+		err = fmt.Errorf("slot %d has %d bytes, a batch takes %d", slot.ID, len(slot.Bytes), need)
+	}
+	if err != nil {
+		d.fail(ctx, &Error{Epoch: filled.Epoch, Batch: filled.Batch, Sample: -1, Position: position, Stage: StageSlot, Err: err})
+		return nil
+	}
+	b := d.batch(slot.ID)
+	b.begin(slot, d.number, opened, filled)
+	d.number++
+	if !d.push(ctx, b) {
+		return nil
+	}
+	return b
+}
+
+// batch returns the batch that belongs to a slot.
+func (d *dispatcher) batch(slot int) *batch {
+	b := d.batches[slot]
+	if b == nil {
+		b = &batch{done: make(chan struct{}, 1)}
+		if d.run.loader.iterable != nil {
+			b.encoders = make([]Encoder, d.run.loader.layout.batch)
+		}
+		d.batches[slot] = b
+	}
+	return b
+}
+
+// fail ends the run with a failure that no open batch is to blame for, behind
+// those that are open.
+func (d *dispatcher) fail(ctx context.Context, err *Error) {
+	b := &batch{failure: err, done: make(chan struct{}, 1), number: d.number}
+	b.done <- struct{}{}
+	d.push(ctx, b)
+}
+
+// push enters b, or the end of an epoch if b is nil, in the order of delivery. It
+// reports false when the run is over; then b's slot has gone back.
+func (d *dispatcher) push(ctx context.Context, b *batch) bool {
+	if ctx.Err() == nil { // else Close may no longer look at what is in order
+		select {
+		case d.run.order <- b:
+			return true
+		case <-ctx.Done():
+		}
+	}
+	if b != nil && b.owned {
+		d.run.mem.Put(b.slot)
+	}
+	return false
+}
+
+// hand gives rows lo to hi of b to the workers. It reports whether the run goes
+// on.
+func (d *dispatcher) hand(ctx context.Context, b *batch, lo, hi int) bool {
+	grain := d.run.grain(hi - lo)
+	for lo < hi {
+		end := min(lo+grain, hi)
+		b.shares.Add(1)
+		select {
+		case d.run.work <- chunk{b, lo, end}:
+		case <-ctx.Done():
+			return false
+		}
+		lo = end
+	}
+	return true
+}

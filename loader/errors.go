@@ -1,0 +1,134 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The ways a Run ends without anything having gone wrong, and the sentinels for
+// decisions.
+var (
+	// ErrEpochEnd is returned by Next once after the last batch of each epoch.
+	ErrEpochEnd = errors.New("loader: end of epoch")
+	// ErrEnd is returned by Next for ever after the last epoch.
+	ErrEnd = errors.New("loader: end of data")
+	// ErrClosed is returned by Next after Close.
+	ErrClosed = errors.New("loader: run is closed")
+	// ErrNoSamples is for a dataset of length 0, and for an iterator that gives
+	// nothing in some epoch.
+	ErrNoSamples = errors.New("loader: no samples")
+	// ErrTooFewSamples is for fewer samples than one global batch under Drop,
+	// where every epoch would silently be empty.
+	ErrTooFewSamples = errors.New("loader: fewer samples than one global batch")
+)
+
+// OptionError is a value that an option cannot have.
+type OptionError struct {
+	// Option is the field of Options or State, or the Field of a sample.
+	Option string
+	// Value is what was found, Want what may be there.
+	Value any
+	Want  string
+}
+
+// Error implements error.
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("loader: %s is %v, want %s", e.Option, e.Value, e.Want)
+}
+
+// Stages of a batch, as errors name them.
+const (
+	// StageSlot is waiting for memory.
+	StageSlot = "slot"
+	// StageIterate is inside the user's iterator.
+	StageIterate = "iterate"
+	// StageRead is inside Dataset.Read.
+	StageRead = "read"
+	// StageEncode is inside an iterable's encode function.
+	StageEncode = "encode"
+)
+
+// Error is a failure and where it happened. errors.Is and errors.As reach the
+// user's own error inside.
+type Error struct {
+	// Epoch and Batch are counted from 0, the batch within its epoch.
+	Epoch, Batch int
+	// Sample is the dataset's index, or the number in its stream of an iterable's
+	// sample; -1 where no sample is to blame.
+	Sample int
+	// Position is the sample's place in the epoch's order.
+	Position int64
+	// Stage is one of the Stage constants.
+	Stage string
+	// Err is the cause.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Sample < 0 {
+		return fmt.Sprintf("loader: epoch %d, batch %d: %s: %v", e.Epoch, e.Batch, e.Stage, e.Err)
+	}
+	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s: %v",
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// PanicError is a panic in the user's code, caught so that the program can end
+// in its own way.
+type PanicError struct {
+	// Value is what panic was called with.
+	Value any
+	// Stack is the goroutine's stack at the panic.
+	Stack []byte
+}
+
+// Error implements error.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack) }
+
+// Unwrap returns Value where it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// StallError is a batch that took longer than Options.StallTimeout. The Error
+// around it names the sample and the stage.
+type StallError struct {
+	// Timeout is the option; Age is how long the batch has been waited for.
+	Timeout, Age time.Duration
+	// Stack is the stack of the goroutine that hangs, nil if none is to blame.
+	Stack []byte
+}
+
+// Error implements error.
+func (e *StallError) Error() string {
+	return fmt.Sprintf("no batch for %v (StallTimeout is %v)\n\n%s", e.Age, e.Timeout, e.Stack)
+}
+
+// StuckError is user code that did not return within Options.GracePeriod after
+// its context was cancelled. Its goroutine lives on until it does; its slot is
+// quarantined.
+type StuckError struct {
+	// Epoch, Batch, Sample, Position and Stage are as in Error.
+	Epoch, Batch, Sample int
+	Position             int64
+	Stage                string
+	// Grace is how long Close waited.
+	Grace time.Duration
+	// Stack is the stack of the goroutine that hangs.
+	Stack []byte
+}
+
+// Error implements error.
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s ignored its context for %v\n\n%s",
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Grace, e.Stack)
+}
+
+// errGoexit is the failure of user code that called runtime.Goexit, as the Fatal
+// methods of package testing do.
+var errGoexit = errors.New("the goroutine was ended by runtime.Goexit")

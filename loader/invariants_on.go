@@ -1,0 +1,5 @@
+//go:build invariants
+
+package loader
+
+const poisonRows = true

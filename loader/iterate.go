@@ -1,0 +1,151 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// stream is one epoch of an Iterable on its way into batches. It belongs to the
+// dispatcher's goroutine.
+type stream struct {
+	*dispatcher
+	begin Cursor
+	// sample is the number of the next one in the iterator's order.
+	sample int64
+	// batch is this rank's part of the global batch that has begun, nil between
+	// two. It was opened with the global batch's first sample, and the dispatcher
+	// holds its share until it is known what becomes of it.
+	batch  *batch
+	part   part
+	rows   int // in batch so far
+	handed int // of them, to the workers
+}
+
+// iterate opens the batches of one epoch of an Iterable. It reports whether the
+// run goes on.
+func (d *dispatcher) iterate(ctx context.Context, at Cursor) (ok bool) {
+	s := &stream{dispatcher: d, begin: at}
+	returned := false
+	defer func() {
+		d.iterating.Store(0)
+		if !returned {
+			s.fail(ctx, caught(recover()))
+			ok = false
+		}
+	}()
+	s.enter()
+	for encoder, err := range d.run.loader.iterable.Samples(ctx, at.Epoch) {
+		d.iterating.Store(0)
+		if ctx.Err() != nil {
+			returned = true
+			return false
+		}
+		if err != nil {
+			returned = true
+			s.fail(ctx, err)
+			return false
+		}
+		if !s.take(ctx, encoder) {
+			returned = true
+			return false
+		}
+		s.enter()
+	}
+	returned = true
+	d.iterating.Store(0)
+	return ctx.Err() == nil && s.end(ctx)
+}
+
+// enter notes that the goroutine goes into the user's iterator.
+func (s *stream) enter() {
+	s.epoch.Store(int64(s.begin.Epoch))
+	s.position.Store(s.sample)
+	s.iterating.Store(max(1, int64(time.Since(s.run.began))))
+}
+
+// take puts one sample where it belongs. It reports whether the run goes on.
+func (s *stream) take(ctx context.Context, encoder Encoder) bool {
+	if s.sample < s.begin.Position {
+		s.sample++ // delivered before the run began
+		return true
+	}
+	split := s.run.loader.split
+	if s.batch == nil {
+		at := Cursor{Epoch: s.begin.Epoch, Position: s.sample}
+		s.part = split.part(s.sample)
+		if s.batch = s.open(ctx, at, s.part.position); s.batch == nil {
+			return false
+		}
+		s.rows, s.handed = 0, 0
+	}
+	if s.sample >= s.part.position && s.rows < int(split.batch) {
+		s.batch.encoders[s.rows] = encoder
+		s.rows++
+		if s.rows-s.handed >= s.run.grain(int(split.batch)) && !s.flush(ctx) {
+			return false
+		}
+	}
+	s.sample++
+	return s.sample < s.part.after || s.seal(ctx)
+}
+
+// flush hands the rows to the workers that are waiting to be.
+func (s *stream) flush(ctx context.Context) bool {
+	lo := s.handed
+	s.handed = s.rows
+	return s.hand(ctx, s.batch, lo, s.rows)
+}
+
+// seal lets the batch go: what becomes of it is known.
+func (s *stream) seal(ctx context.Context) bool {
+	b := s.batch
+	b.filled.N, b.filled.Valid = s.rows, s.rows
+	b.filled.After.Position = s.sample
+	ok := s.flush(ctx)
+	s.batch = nil
+	b.release()
+	return ok
+}
+
+// end deals with what the iterator left over when it ended by itself. It reports
+// whether the run goes on.
+func (s *stream) end(ctx context.Context) bool {
+	switch {
+	case s.sample == 0:
+		s.fail(ctx, fmt.Errorf("%w: the iterator gave none; it must begin again each time it is ranged over", ErrNoSamples))
+		return false
+	case s.sample < s.begin.Position:
+		s.fail(ctx, fmt.Errorf("the iterator gave %d samples where it is to go on from %d", s.sample, s.begin.Position))
+		return false
+	case s.batch == nil:
+		return true
+	}
+	l := s.run.loader
+	if l.options.Last != Drop {
+		return s.seal(ctx)
+	}
+	if s.sample < l.split.global() {
+		s.fail(ctx, fmt.Errorf("%w: the iterator gave %d, %d ranks of batch size %d take %d at a time",
+			ErrTooFewSamples, s.sample, l.split.ranks, l.split.batch, l.split.global()))
+		return false
+	}
+	s.batch.dropped = true
+	return s.seal(ctx)
+}
+
+// fail ends the run at the iterator's next sample.
+func (s *stream) fail(ctx context.Context, cause error) {
+	err := &Error{
+		Epoch: s.begin.Epoch, Batch: int(s.sample / s.run.loader.split.global()),
+		Sample: int(s.sample), Position: s.sample, Stage: StageIterate, Err: cause,
+	}
+	if s.batch == nil {
+		s.dispatcher.fail(ctx, err)
+		return
+	}
+	// An earlier row of the same batch may yet fail, and is then the one to report.
+	s.batch.fail(err)
+	s.run.fail(s.batch.number)
+	s.seal(ctx)
+}

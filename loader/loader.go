@@ -1,0 +1,156 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/leat-go/leat/loader/internal/mix"
+)
+
+// Loader says which samples make up which batch, and how a batch's bytes are
+// laid out. It is immutable, owns no goroutine and no memory, and may be shared;
+// the work is done by its Runs.
+type Loader struct {
+	options     Options
+	layout      *Layout
+	split       split
+	known       bool // whether the number of samples is
+	fingerprint uint64
+	dataset     Dataset  // or else
+	iterable    Iterable // this
+}
+
+// New makes a Loader of a dataset. Its error joins every mistake in the options
+// and the fields, each an *OptionError; a dataset without samples is
+// ErrNoSamples, and too few of them for one global batch under Drop is
+// ErrTooFewSamples.
+func New(ds Dataset, o Options) (*Loader, error) {
+	if ds == nil {
+		return nil, &OptionError{Option: "Dataset", Value: nil, Want: "a dataset"}
+	}
+	samples := int64(ds.Len())
+	l, err := newLoader(ds.Fields(), o)
+	if samples <= 0 {
+		err = errors.Join(err, fmt.Errorf("%w: the dataset's length is %d", ErrNoSamples, samples))
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.dataset = ds
+	l.split.samples, l.known = samples, true
+	if l.split.steps(0) == 0 {
+		return nil, fmt.Errorf("%w: %d samples, and %d ranks of batch size %d take %d at a time; Last: Pad would fill them up",
+			ErrTooFewSamples, samples, l.split.ranks, l.split.batch, l.split.global())
+	}
+	l.fingerprint = fingerprint(ds, samples, l.layout)
+	return l, nil
+}
+
+// NewIterable makes a Loader of a dataset without random access. The samples come
+// in the iterator's own order, and every rank ranges over all of them and takes
+// its part of each global batch. Shuffle, Pad and Substitute need samples out of
+// turn, and are refused.
+func NewIterable(it Iterable, o Options) (*Loader, error) {
+	if it == nil {
+		return nil, &OptionError{Option: "Iterable", Value: nil, Want: "an iterable"}
+	}
+	l, err := newLoader(it.Fields(), o)
+	refuse := func(bad bool, option string, value any, want string) {
+		if bad {
+			err = errors.Join(err, &OptionError{Option: option, Value: value, Want: want + ": an Iterable has no random access"})
+		}
+	}
+	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
+	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
+	refuse(o.OnError == Substitute, "OnError", o.OnError, "Fail")
+	if err != nil {
+		return nil, err
+	}
+	l.iterable = it
+	// No position is past the end of what may go on for ever.
+	l.split.samples = math.MaxInt64
+	l.fingerprint = fingerprint(it, -1, l.layout)
+	return l, nil
+}
+
+func newLoader(fields []Field, o Options) (*Loader, error) {
+	invalid := o.validate()
+	// Any batch size serves to find the mistakes in the fields; its own is
+	// reported once, with the other options.
+	layout, err := NewLayout(fields, max(o.BatchSize, 1))
+	if err := errors.Join(invalid, err); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	return &Loader{
+		options: o,
+		layout:  layout,
+		split: split{
+			batch: int64(o.BatchSize),
+			rank:  int64(o.Shard.Index),
+			ranks: int64(o.Shard.Count),
+			last:  o.Last,
+		},
+	}, nil
+}
+
+// fingerprint covers the number of samples, the fields, and what the data says
+// of itself.
+func fingerprint(data any, samples int64, layout *Layout) uint64 {
+	h := mix.Hash(uint64(samples), uint64(len(layout.fields)))
+	for _, f := range layout.fields {
+		h = mix.Hash(h, uint64(f.DType), uint64(len(f.Shape)), uint64(len(f.Name)))
+		for _, dim := range f.Shape {
+			h = mix.Hash(h, uint64(dim))
+		}
+		for _, c := range []byte(f.Name) {
+			h = mix.Hash(h, uint64(c))
+		}
+	}
+	if f, ok := data.(Fingerprinter); ok {
+		h = mix.Hash(h, f.Fingerprint())
+	}
+	return h
+}
+
+// Layout is the layout of the batches.
+func (l *Loader) Layout() *Layout { return l.layout }
+
+// Options are the options in force: as given, with the defaults filled in.
+func (l *Loader) Options() Options { return l.options }
+
+// Batches is the number of batches in an epoch, the same on every rank, where it
+// is known: an Iterable's is not.
+func (l *Loader) Batches() (n int, known bool) {
+	if !l.known {
+		return 0, false
+	}
+	return int(l.split.steps(0)), true
+}
+
+// Samples is the number of samples in an epoch over all ranks, where it is known.
+func (l *Loader) Samples() (n int64, known bool) {
+	if !l.known {
+		return 0, false
+	}
+	return l.split.samples, true
+}
+
+// Order is the order of an epoch over all ranks. An Iterable has none to tell;
+// asking for it panics.
+func (l *Loader) Order(epoch int) Order {
+	if !l.known {
+		panic("loader: Order of an Iterable")
+	}
+	return newOrder(l.options.Seed, epoch, l.split.samples, l.options.Shuffle)
+}
+
+// Start begins to fill batches, from the cursor on, into slots of mem, until the
+// last epoch ends, a sample fails, ctx is done, or Close. The Run owns the
+// goroutines; the caller must Close it. A cursor outside the data is reported by
+// the first Next.
+func (l *Loader) Start(ctx context.Context, at Cursor, mem Memory) *Run {
+	return start(ctx, l, at, mem)
+}

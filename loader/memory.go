@@ -1,0 +1,76 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+)
+
+// Slot is memory for one batch.
+type Slot struct {
+	// ID tells the slots of one Memory apart. A slot comes back with the same ID.
+	ID int
+	// Bytes holds at least Layout.Bytes bytes and begins at a multiple of 64.
+	Bytes []byte
+}
+
+// Memory supplies a Run with slots. How many there are decides how far the Run
+// works ahead. Its methods may be called by several goroutines at once.
+type Memory interface {
+	// Get blocks until a slot is free or ctx is done. The Run owns the slot until
+	// Next hands it to the caller, or until Put or Quarantine. Any error but ctx's
+	// ends the Run and is delivered by Next after the batches before it.
+	Get(ctx context.Context) (Slot, error)
+	// Put takes back a slot whose batch was not delivered.
+	Put(Slot)
+	// Quarantine takes a slot that a producer may still write to, because it did
+	// not return when its context was cancelled; err names the sample. The memory
+	// is never used again and never freed.
+	Quarantine(slot Slot, err error)
+}
+
+// Heap is the plainest Memory: a fixed number of slots of ordinary Go memory. The
+// consumer returns each slot by Put when it has read the batch.
+type Heap struct {
+	free chan Slot
+}
+
+// NewHeap makes slots of bytes each, Layout.Bytes for most callers.
+func NewHeap(bytes int64, slots int) (*Heap, error) {
+	if bytes < 0 || slots < 1 {
+		return nil, fmt.Errorf("loader: a heap of %d slots of %d bytes, want at least 1 of at least 0", slots, bytes)
+	}
+	h := &Heap{free: make(chan Slot, slots)}
+	for id := range slots {
+		h.free <- Slot{ID: id, Bytes: aligned(bytes)}
+	}
+	return h, nil
+}
+
+// aligned returns memory that begins at a multiple of Align. The garbage
+// collector does not move it.
+func aligned(bytes int64) []byte {
+	b := make([]byte, bytes+Align)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % Align
+	return b[skip : int64(skip)+bytes : int64(skip)+bytes]
+}
+
+// Get implements Memory.
+func (h *Heap) Get(ctx context.Context) (Slot, error) {
+	select {
+	case slot := <-h.free:
+		return slot, nil
+	case <-ctx.Done():
+		return Slot{}, context.Cause(ctx)
+	}
+}
+
+// Put implements Memory.
+func (h *Heap) Put(slot Slot) { h.free <- slot }
+
+// Quarantine implements Memory: the slot is left to the garbage collector, which
+// frees it once nothing can write there any more.
+func (h *Heap) Quarantine(Slot, error) {}
+
+// Free is the number of slots that nobody holds.
+func (h *Heap) Free() int { return len(h.free) }

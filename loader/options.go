@@ -1,0 +1,147 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+)
+
+// Auto, as a number of workers, is reserved for a number that the loader finds
+// by itself. It is refused for now.
+const Auto = -1
+
+// LastPolicy says what becomes of samples that do not fill the last batch.
+type LastPolicy int
+
+const (
+	// Keep delivers a short last batch. It is for one rank: among several, ranks
+	// would make unequal numbers of steps.
+	Keep LastPolicy = iota
+	// Drop leaves out the samples beyond the last full global batch. With a
+	// shuffled order they are other samples in every epoch.
+	Drop
+	// Pad fills the last global batch with samples from the head of the same
+	// epoch's order. Filled.Valid tells the real ones from the padding.
+	Pad
+	// Exact delivers every sample exactly once, for evaluation: all ranks make
+	// the same number of steps, the last of them short or even empty.
+	Exact
+)
+
+// String is the policy's name.
+func (p LastPolicy) String() string {
+	return name(int(p), "LastPolicy", "Keep", "Drop", "Pad", "Exact")
+}
+
+// ErrorPolicy says what becomes of a sample that cannot be read.
+type ErrorPolicy int
+
+const (
+	// Fail ends the run at the first sample, in order, that fails.
+	Fail ErrorPolicy = iota
+	// Substitute reads another sample in its place, chosen by the seed, the epoch
+	// and the position, and lists it in Filled.Substituted. No position shifts, so
+	// ranks, steps and resuming stay exact.
+	Substitute
+)
+
+// String is the policy's name.
+func (p ErrorPolicy) String() string { return name(int(p), "ErrorPolicy", "Fail", "Substitute") }
+
+func name(i int, kind string, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, i)
+	}
+	return names[i]
+}
+
+// Shard is one rank's part: which of Count equal parts of every global batch it
+// reads. The zero value is the only rank there is.
+type Shard struct {
+	// Index is the rank, from 0.
+	Index int
+	// Count is the number of ranks. 0 means 1.
+	Count int
+}
+
+// Options tunes a Loader. All but BatchSize may be left at zero.
+type Options struct {
+	// BatchSize is the number of rows of one rank's batch: 1 or more. There is no
+	// default, because learning rates are chosen for a batch size.
+	BatchSize int
+	// Shuffle gives every epoch its own order, a function of Seed, the epoch and
+	// the number of samples alone. Else samples come by their index.
+	Shuffle bool
+	// Seed chooses the orders and the samples' random numbers.
+	Seed uint64
+	// Epochs is how many there are. 0 states no number: there is always another
+	// epoch, but the run begins it only when asked for its first batch, while with
+	// a number it works ahead over the border.
+	Epochs int
+	// Workers is the number of goroutines that read samples. 0 means
+	// max(1, GOMAXPROCS-2): two processors are left to the training loop and to
+	// the goroutines that wait for the device.
+	Workers int
+	// Last says what becomes of samples that do not fill the last batch. With
+	// several ranks it must be Drop, Pad or Exact.
+	Last LastPolicy
+	// Shard is the part of every global batch that this loader reads.
+	Shard Shard
+	// OnError says what becomes of a sample that cannot be read.
+	OnError ErrorPolicy
+	// MaxSubstituted is how many samples of one epoch Substitute may replace on
+	// this rank; one more ends the run. 0 means no limit.
+	MaxSubstituted int
+	// StallTimeout is how long the next batch may take before Next reports which
+	// sample, or which stage, it hangs on. 0 means for ever.
+	StallTimeout time.Duration
+	// GracePeriod is how long Close waits for a Read that does not heed its
+	// context. 0 means 5 s.
+	GracePeriod time.Duration
+}
+
+// validate reports every mistake at once, each as an *OptionError.
+func (o Options) validate() error {
+	var errs []error
+	check := func(ok bool, option string, value any, want string) {
+		if !ok {
+			errs = append(errs, &OptionError{Option: option, Value: value, Want: want})
+		}
+	}
+	check(o.BatchSize >= 1, "BatchSize", o.BatchSize, "1 or more")
+	check(o.Epochs >= 0, "Epochs", o.Epochs, "0 (no stated number) or more")
+	if o.Workers == Auto {
+		check(false, "Workers", "Auto", "0 (by GOMAXPROCS) or more: Auto is reserved and cannot be asked for yet")
+	} else {
+		check(o.Workers >= 0, "Workers", o.Workers, "0 (by GOMAXPROCS) or more")
+	}
+	check(o.Last >= Keep && o.Last <= Exact, "Last", o.Last, "Keep, Drop, Pad or Exact")
+	check(o.Shard.Count >= 0, "Shard.Count", o.Shard.Count, "0 (one rank) or more")
+	ranks := max(o.Shard.Count, 1)
+	check(o.Shard.Index >= 0 && o.Shard.Index < ranks, "Shard.Index", o.Shard.Index, fmt.Sprintf("0 to %d", ranks-1))
+	check(ranks == 1 || o.Last != Keep, "Last", o.Last,
+		fmt.Sprintf("Drop, Pad or Exact with %d ranks, which must make equally many steps", ranks))
+	if o.BatchSize >= 1 {
+		check(o.BatchSize <= math.MaxInt/ranks, "BatchSize", o.BatchSize, fmt.Sprintf("a global batch over %d ranks that fits an int", ranks))
+	}
+	check(o.OnError >= Fail && o.OnError <= Substitute, "OnError", o.OnError, "Fail or Substitute")
+	check(o.MaxSubstituted >= 0, "MaxSubstituted", o.MaxSubstituted, "0 (no limit) or more")
+	check(o.MaxSubstituted == 0 || o.OnError == Substitute, "MaxSubstituted", o.MaxSubstituted, "0 unless OnError is Substitute")
+	check(o.StallTimeout >= 0, "StallTimeout", o.StallTimeout, "0 (none) or more")
+	check(o.GracePeriod >= 0, "GracePeriod", o.GracePeriod, "0 (5 s) or more")
+	return errors.Join(errs...)
+}
+
+// withDefaults fills in what was left at zero.
+func (o Options) withDefaults() Options {
+	if o.Workers == 0 {
+		o.Workers = max(1, runtime.GOMAXPROCS(0)-2)
+	}
+	o.Shard.Count = max(o.Shard.Count, 1)
+	if o.GracePeriod == 0 {
+		o.GracePeriod = 5 * time.Second
+	}
+	return o
+}

@@ -1,0 +1,55 @@
+package loader
+
+import (
+	"github.com/leat-go/leat/loader/internal/mix"
+	"github.com/leat-go/leat/loader/internal/permute"
+)
+
+// Order is the order of one epoch's samples: a bijection from positions to
+// dataset indices that takes no memory, whatever the number of samples. It is a
+// value; any number of goroutines may read one.
+type Order struct {
+	permutation permute.Permutation
+	samples     int64
+	shuffled    bool
+}
+
+// newOrder is the promise that data is the same on every machine: the order is a
+// function of these arguments and of nothing else.
+func newOrder(seed uint64, epoch int, samples int64, shuffled bool) Order {
+	o := Order{samples: samples, shuffled: shuffled}
+	if shuffled {
+		o.permutation = permute.New(mix.Hash(seed, uint64(epoch)), uint64(samples))
+	}
+	return o
+}
+
+// Len is the number of samples in the epoch.
+func (o *Order) Len() int64 { return o.samples }
+
+// At is the dataset index at a position. Positions past the last wrap round to
+// the head, as padding does.
+func (o *Order) At(position int64) int {
+	position %= o.samples
+	if !o.shuffled {
+		return int(position)
+	}
+	return int(o.permutation.At(uint64(position)))
+}
+
+// Fill writes At(from), At(from+1) and so on to dst, several times faster than
+// as many calls of At.
+func (o *Order) Fill(dst []int, from int64) {
+	for len(dst) > 0 {
+		from %= o.samples
+		n := min(int64(len(dst)), o.samples-from)
+		if o.shuffled {
+			o.permutation.Fill(dst[:n], uint64(from))
+		} else {
+			for i := range dst[:n] {
+				dst[i] = int(from) + i
+			}
+		}
+		dst, from = dst[n:], from+n
+	}
+}

@@ -1,0 +1,125 @@
+package loader
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"unsafe"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader/internal/mix"
+)
+
+// Row is one sample's place in a batch, and the facts a sample may depend on.
+// It is lent to Dataset.Read and to encode functions for the length of the call
+// and belongs to one goroutine.
+type Row struct {
+	layout   *Layout
+	mem      []byte // the batch's slot
+	number   int    // among the batch's rows
+	epoch    int
+	position int64
+	seed     uint64
+	seeded   bool
+	source   rand.PCG
+	random   *rand.Rand
+}
+
+// Bytes borrows the field's bytes in this row, in their final place: what is
+// written here is what the batch holds.
+func (r *Row) Bytes(field int) []byte {
+	f := &r.layout.fields[field]
+	at := f.Offset + int64(r.number)*f.RowBytes
+	end := at + f.RowBytes
+	return r.mem[at:end:end]
+}
+
+// Uint8s borrows a uint8 field's elements; see Elements.
+func (r *Row) Uint8s(field int) []uint8 { return Elements[uint8](r, field) }
+
+// Int32s borrows an int32 field's elements; see Elements.
+func (r *Row) Int32s(field int) []int32 { return Elements[int32](r, field) }
+
+// Int64s borrows an int64 field's elements; see Elements.
+func (r *Row) Int64s(field int) []int64 { return Elements[int64](r, field) }
+
+// Float32s borrows a float32 field's elements; see Elements.
+func (r *Row) Float32s(field int) []float32 { return Elements[float32](r, field) }
+
+// Float64s borrows a float64 field's elements; see Elements.
+func (r *Row) Float64s(field int) []float64 { return Elements[float64](r, field) }
+
+// Layout is the layout of the batch that the row belongs to.
+func (r *Row) Layout() *Layout { return r.layout }
+
+// Epoch is the epoch that the sample is read for, from 0.
+func (r *Row) Epoch() int { return r.epoch }
+
+// Position is the sample's place in the epoch's order over all ranks. Padding
+// goes on counting past the last sample.
+func (r *Row) Position() int64 { return r.position }
+
+// Rand returns random numbers that depend on the loader's seed, the epoch and
+// the position alone: not on the worker, the rank or what was read before. It is
+// borrowed with the row.
+func (r *Row) Rand() *rand.Rand {
+	if !r.seeded {
+		epoch, position := uint64(r.epoch), uint64(r.position)
+		r.source.Seed(mix.Hash(r.seed, epoch, position, 0), mix.Hash(r.seed, epoch, position, 1))
+		r.seeded = true
+	}
+	return r.random
+}
+
+// move points the row at another sample.
+func (r *Row) move(number int, position int64) {
+	r.number, r.position, r.seeded = number, position, false
+}
+
+// Element is a Go type that a field's elements can be seen as.
+type Element interface {
+	bool | uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64
+}
+
+// Elements borrows the field's elements in this row, in their final place. T
+// must be the field's type; float16 and bfloat16 fields are seen as uint16.
+// Another T is a mistake in the program, and panics.
+func Elements[T Element](r *Row, field int) []T {
+	f := &r.layout.fields[field]
+	if !holds[T](f.DType) {
+		panic(fmt.Sprintf("loader: field %v seen as %T", f.Field, *new(T)))
+	}
+	b := r.Bytes(field)
+	if len(b) == 0 {
+		return nil
+	}
+	// Aligned for T: the slot is aligned to at least 64 bytes, the offset to
+	// Align, and a row is a whole number of elements.
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
+}
+
+func holds[T Element](t dtype.Type) bool {
+	switch any(*new(T)).(type) {
+	case bool:
+		return t == dtype.Bool
+	case uint8:
+		return t == dtype.Uint8
+	case int8:
+		return t == dtype.Int8
+	case uint16:
+		return t == dtype.Uint16 || t == dtype.Float16 || t == dtype.BFloat16
+	case int16:
+		return t == dtype.Int16
+	case uint32:
+		return t == dtype.Uint32
+	case int32:
+		return t == dtype.Int32
+	case uint64:
+		return t == dtype.Uint64
+	case int64:
+		return t == dtype.Int64
+	case float32:
+		return t == dtype.Float32
+	default:
+		return t == dtype.Float64
+	}
+}

@@ -1,0 +1,244 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lookAhead bounds the batches that are open at once. In practice the number of
+// slots does; this is only the size of a channel.
+const lookAhead = 1024
+
+// none is no batch's number: all are below it.
+const none = math.MaxInt64
+
+// Run is one pass over the data: it fills batches ahead of Next until the last
+// epoch ends, a sample fails, its context is done, or Close.
+//
+// Its goroutines are a dispatcher and the workers. They end by themselves when
+// there is nothing left to open, and Close joins them. Next and Close may be
+// called by different goroutines; calls of Next wait for each other.
+type Run struct {
+	loader *Loader
+	mem    Memory
+	began  time.Time
+
+	order  chan *batch   // in order of delivery; nil ends an epoch
+	work   chan chunk    // in order too, so that the first batch is done first
+	demand chan struct{} // asks for another epoch where no number is stated
+
+	stop   context.CancelCauseFunc
+	ctx    ended
+	live   atomic.Int32  // goroutines
+	joined chan struct{} // closed by the last of them
+
+	dispatcher *dispatcher
+	workers    []*worker
+	failed     atomic.Int64 // the lowest number of a batch that failed
+	cost       atomic.Int64 // of a sample, in 1/16 ns, smoothed; 0 before the first
+
+	waitSlot, waitBatch           atomic.Int64
+	batches, samples, substituted atomic.Int64
+
+	consumer sync.Mutex  // guards what follows
+	head     *batch      // taken from order, not delivered yet
+	final    error       // what Next returns for ever
+	atBorder bool        // the last call returned ErrEpochEnd
+	replaced int         // substitutions in this epoch
+	progress time.Time   // when the last batch that was delivered was complete
+	stall    *time.Timer // nil without Options.StallTimeout
+
+	closing  sync.Once
+	closeErr error
+}
+
+// ended is all that Next needs of the context that the goroutines run under.
+type ended struct {
+	done  <-chan struct{}
+	cause func() error
+}
+
+func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
+	workers := l.options.Workers
+	ctx, stop := context.WithCancelCause(ctx)
+	r := &Run{
+		loader: l, mem: mem, began: time.Now(),
+		order:  make(chan *batch, lookAhead),
+		work:   make(chan chunk, 2*workers),
+		demand: make(chan struct{}, 1),
+		stop:   stop,
+		ctx:    ended{ctx.Done(), func() error { return context.Cause(ctx) }},
+		joined: make(chan struct{}),
+	}
+	r.failed.Store(none)
+	r.dispatcher = &dispatcher{run: r, batches: make(map[int]*batch)}
+	if at.Epoch < 0 || !l.holds(at.Position) {
+		r.final = &StateError{Field: "Cursor", Got: at, Want: "an epoch of 0 or more and a position within it"}
+		close(r.joined)
+		return r
+	}
+	if timeout := l.options.StallTimeout; timeout > 0 {
+		r.stall = time.NewTimer(timeout)
+		r.stall.Stop()
+	}
+	r.live.Store(int32(workers) + 1)
+	for range workers {
+		w := newWorker(r)
+		r.workers = append(r.workers, w)
+		go w.loop(ctx)
+	}
+	go r.dispatcher.loop(ctx, at)
+	return r
+}
+
+// leave is the last thing each goroutine does.
+func (r *Run) leave() {
+	if r.live.Add(-1) == 0 {
+		close(r.joined)
+	}
+}
+
+// Next returns the next batch, in order. After the last batch of each epoch it
+// returns ErrEpochEnd once, and after the last epoch ErrEnd for ever. A failure
+// is an *Error, returned after all batches before it, and then for ever. Where
+// ctx is done first, its error is returned and nothing is lost: the next call
+// goes on. When the Run's own context is done, or it is closed, so is Next, even
+// if there are batches left.
+func (r *Run) Next(ctx context.Context) (Filled, error) {
+	r.consumer.Lock()
+	defer r.consumer.Unlock()
+	if r.final != nil {
+		return Filled{}, r.final
+	}
+	if r.atBorder {
+		r.atBorder = false
+		r.replaced = 0
+		if r.loader.options.Epochs == 0 {
+			r.demand <- struct{}{} // never blocks: the dispatcher awaits one for each border
+		}
+	}
+	filled, err := r.next(ctx)
+	switch err {
+	case nil:
+		r.batches.Add(1)
+		r.samples.Add(int64(filled.Valid))
+	case ErrEpochEnd:
+		r.atBorder = true
+	case errAgain:
+		err = ctx.Err()
+	default:
+		r.final = err
+	}
+	return filled, err
+}
+
+// errAgain is that the caller's own context was done: not the end of the run.
+var errAgain = errors.New("again")
+
+// next waits for the batch whose turn it is, and delivers it.
+func (r *Run) next(ctx context.Context) (Filled, error) {
+	for {
+		if r.head == nil {
+			b, err := r.receive(ctx)
+			if err != nil {
+				return Filled{}, err
+			}
+			r.head = b
+		}
+		if _, _, err := wait(ctx, r, r.head.done); err != nil {
+			return Filled{}, err
+		}
+		b := r.head
+		r.progress = b.completed
+		if b.dropped {
+			r.head = nil
+			r.mem.Put(b.slot)
+			continue
+		}
+		allowed := -1
+		if limit := r.loader.options.MaxSubstituted; limit > 0 {
+			allowed = limit - r.replaced
+		}
+		filled, err := b.result(allowed)
+		if err != nil {
+			return Filled{}, err // the slot goes back by Close
+		}
+		r.replaced += len(filled.Substituted)
+		r.substituted.Add(int64(len(filled.Substituted)))
+		r.head = nil // the caller owns the slot from here
+		return filled, nil
+	}
+}
+
+// over is the error of a run or a call whose context is done.
+func (r *Run) over(ctx context.Context) error {
+	select {
+	case <-r.ctx.done:
+		return r.ctx.cause()
+	default:
+	}
+	if ctx.Err() != nil {
+		return errAgain
+	}
+	return nil
+}
+
+// receive takes the next batch from order, complete or not.
+func (r *Run) receive(ctx context.Context) (*batch, error) {
+	b, ok, err := wait(ctx, r, r.order)
+	switch {
+	case err != nil:
+		return nil, err
+	case b != nil:
+		return b, nil
+	case ok:
+		return nil, ErrEpochEnd
+	}
+	if err := r.over(ctx); err != nil { // the dispatcher ended because it was told to
+		return nil, err
+	}
+	return nil, ErrEnd
+}
+
+// wait receives from ready, counts the time that takes, and watches for a stall.
+func wait[T any](ctx context.Context, r *Run, ready <-chan T) (v T, ok bool, err error) {
+	if err := r.over(ctx); err != nil {
+		return v, false, err
+	}
+	select {
+	case v, ok = <-ready:
+		return v, ok, nil
+	default:
+	}
+	began := time.Now()
+	defer func() { r.waitBatch.Add(int64(time.Since(began))) }()
+	for {
+		select {
+		case v, ok = <-ready:
+			return v, ok, nil
+		case <-ctx.Done():
+		case <-r.ctx.done:
+		case <-r.watch():
+			if err := r.stalled(); err != nil {
+				return v, false, err
+			}
+		}
+		if err := r.over(ctx); err != nil {
+			return v, false, err
+		}
+	}
+}
+
+// fail notes that a batch failed: nothing after it will be delivered.
+func (r *Run) fail(number int64) {
+	for {
+		lowest := r.failed.Load()
+		if number >= lowest || r.failed.CompareAndSwap(lowest, number) {
+			return
+		}
+	}
+}

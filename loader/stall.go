@@ -1,0 +1,138 @@
+package loader
+
+import (
+	"bytes"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// suspect is a goroutine inside user code, and what it is there for.
+type suspect struct {
+	epoch, number int // number of the batch in its epoch
+	sample        int
+	position      int64
+	stage         string
+	goroutine     uint64
+	batch         *batch // that it may write to, nil for an iterator
+}
+
+// suspects are the goroutines inside user code at this moment.
+func (r *Run) suspects() []suspect {
+	var all []suspect
+	for _, w := range r.workers {
+		b := w.at.Load()
+		if b == nil {
+			continue
+		}
+		s := suspect{
+			epoch: b.filled.Epoch, number: b.filled.Batch, position: w.position.Load(),
+			stage: b.stage(), goroutine: w.goroutine.Load(), batch: b,
+		}
+		// A worker between chunks may still show a row of another batch.
+		row := min(max(s.position-b.filled.Position, 0), r.loader.split.batch-1)
+		s.position = b.filled.Position + row
+		s.sample = b.sample(int(row))
+		if standIn := w.standIn.Load(); standIn >= 0 {
+			s.sample = int(standIn)
+		}
+		all = append(all, s)
+	}
+	d := r.dispatcher
+	if d.iterating.Load() != 0 {
+		position := d.position.Load()
+		all = append(all, suspect{
+			epoch: int(d.epoch.Load()), number: int(position / r.loader.split.global()),
+			sample: int(position), position: position,
+			stage: StageIterate, goroutine: d.goroutine.Load(),
+		})
+	}
+	return all
+}
+
+// watch returns the channel that says when the next batch has taken too long,
+// nil if it may take for ever.
+func (r *Run) watch() <-chan time.Time {
+	if r.stall == nil {
+		return nil
+	}
+	r.stall.Reset(r.loader.options.StallTimeout - time.Since(r.waitedSince()))
+	return r.stall.C
+}
+
+// waitedSince is when the producers had nothing but the next batch to see to: its
+// slot was there, and the batch before it was complete. While there is no slot
+// it is the consumer who is waited for.
+func (r *Run) waitedSince() time.Time {
+	var since time.Time
+	if r.head != nil {
+		since = r.head.opened
+	} else if iterating := r.dispatcher.iterating.Load(); iterating != 0 {
+		since = r.began.Add(time.Duration(iterating))
+	} else {
+		since = time.Now()
+	}
+	if since.Before(r.progress) {
+		return r.progress
+	}
+	return since
+}
+
+// stalled returns an *Error for the sample that the next batch hangs on, or nil
+// if its time is not over.
+func (r *Run) stalled() error {
+	timeout, age := r.loader.options.StallTimeout, time.Since(r.waitedSince())
+	if age < timeout {
+		return nil
+	}
+	e := &Error{Sample: -1, Stage: StageIterate}
+	if r.head != nil {
+		e.Epoch, e.Batch, e.Position = r.head.filled.Epoch, r.head.filled.Batch, r.head.filled.Position
+		e.Stage = r.head.stage()
+	}
+	cause := &StallError{Timeout: timeout, Age: age}
+	var culprit *suspect
+	for _, s := range r.suspects() {
+		mine := s.batch == r.head || s.stage == StageIterate
+		if mine && (culprit == nil || s.position < culprit.position) {
+			culprit = &s
+		}
+	}
+	if s := culprit; s != nil {
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage = s.epoch, s.number, s.sample, s.position, s.stage
+		cause.Stack = stackOf(s.goroutine)
+	}
+	e.Err = cause
+	return e
+}
+
+// goroutineID is the number that stack traces call the calling goroutine by.
+func goroutineID() uint64 {
+	var buf [64]byte
+	line := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
+	digits, _, _ := bytes.Cut(line, []byte(" "))
+	id, _ := strconv.ParseUint(string(digits), 10, 64)
+	return id
+}
+
+// stackOf returns the stack of another goroutine, nil if it has ended. The
+// runtime gives only all of them together, stopping the world meanwhile.
+func stackOf(id uint64) []byte {
+	const limit = 64 << 20
+	buf := make([]byte, 64<<10)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) || n >= limit {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	head := "goroutine " + strconv.FormatUint(id, 10) + " "
+	for stack := range bytes.SplitSeq(buf, []byte("\n\n")) {
+		if bytes.HasPrefix(stack, []byte(head)) {
+			return bytes.Clone(stack)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Cursor is a place in the data: the next sample to be delivered, over all ranks.
+type Cursor struct {
+	// Epoch counts from 0.
+	Epoch int
+	// Position is the number of samples of the epoch that are delivered.
+	Position int64
+}
+
+// stateVersion is raised when a State's meaning, or the order behind it, changes.
+const stateVersion = 1
+
+// State is all that must be saved to go on later: a small value, equal on every
+// rank, that any number of ranks, workers and slots can go on from. It marshals
+// to JSON as it is.
+type State struct {
+	Version int `json:"version"`
+	// Fingerprint tells the dataset; see Fingerprinter.
+	Fingerprint uint64 `json:"fingerprint,string"`
+	Seed        uint64 `json:"seed,string"`
+	Shuffle     bool   `json:"shuffle"`
+	Epoch       int    `json:"epoch"`
+	// Position counts the samples of the epoch delivered to all ranks together.
+	Position int64 `json:"position"`
+	// World and Batch are the number of ranks and the batch size of one, for
+	// people to read. Others may go on from the state.
+	World int `json:"world"`
+	Batch int `json:"batch"`
+}
+
+// Cursor is where to start from.
+func (s State) Cursor() Cursor { return Cursor{Epoch: s.Epoch, Position: s.Position} }
+
+// StateError is a part of a State that does not fit the Loader.
+type StateError struct {
+	// Field is the field of State.
+	Field string
+	// Got is the state's value, Want what this Loader has or accepts.
+	Got, Want any
+}
+
+// Error implements error.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("loader: the state's %s is %v, want %v", e.Field, e.Got, e.Want)
+}
+
+// StateAt is the state of a training loop to which all before the cursor has been
+// delivered. At an epoch's end it is the beginning of the next.
+func (l *Loader) StateAt(at Cursor) State {
+	at = l.Normalize(at)
+	return State{
+		Version:     stateVersion,
+		Fingerprint: l.fingerprint,
+		Seed:        l.options.Seed,
+		Shuffle:     l.options.Shuffle,
+		Epoch:       at.Epoch,
+		Position:    at.Position,
+		World:       l.options.Shard.Count,
+		Batch:       l.options.BatchSize,
+	}
+}
+
+// Check reports whether the state belongs to this loader's data and order. Its
+// error joins a *StateError for everything that does not fit.
+func (l *Loader) Check(s State) error {
+	if s.Version != stateVersion {
+		// The other fields may mean something else.
+		return &StateError{Field: "Version", Got: s.Version, Want: stateVersion}
+	}
+	var errs []error
+	check := func(ok bool, field string, got, want any) {
+		if !ok {
+			errs = append(errs, &StateError{Field: field, Got: got, Want: want})
+		}
+	}
+	check(s.Fingerprint == l.fingerprint, "Fingerprint", s.Fingerprint, l.fingerprint)
+	check(s.Seed == l.options.Seed, "Seed", s.Seed, l.options.Seed)
+	check(s.Shuffle == l.options.Shuffle, "Shuffle", s.Shuffle, l.options.Shuffle)
+	check(s.Epoch >= 0, "Epoch", s.Epoch, "0 or more")
+	limit := "0 or more"
+	if l.known {
+		limit = fmt.Sprintf("0 to %d", l.split.samples)
+	}
+	check(l.holds(s.Position), "Position", s.Position, limit)
+	return errors.Join(errs...)
+}
+
+// Normalize turns the end of an epoch into the beginning of the next: a cursor
+// from which this loader has no batch left in its epoch. Where the number of
+// samples is not known it returns the cursor as it is.
+func (l *Loader) Normalize(at Cursor) Cursor {
+	if l.known && l.split.steps(at.Position) == 0 {
+		return Cursor{Epoch: at.Epoch + 1}
+	}
+	return at
+}
+
+// holds reports whether a position can be one of this loader's epochs.
+func (l *Loader) holds(position int64) bool {
+	return position >= 0 && (!l.known || position <= l.split.samples)
+}

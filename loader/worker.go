@@ -1,0 +1,238 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-go/leat/loader/internal/mix"
+)
+
+// maxChunk bounds a worker's scratch space.
+const maxChunk = 2048
+
+// attempts is how many substitutes are tried for one sample. Where a hundredth
+// of the samples are bad, as many bad ones in a row do not happen.
+const attempts = 16
+
+// worker reads samples into rows: one goroutine, started and counted by the Run.
+type worker struct {
+	run     *Run
+	row     Row
+	indices []int // of the chunk at hand
+
+	// What a report on a worker that hangs needs; see suspect.
+	goroutine atomic.Uint64
+	at        atomic.Pointer[batch]
+	position  atomic.Int64
+	standIn   atomic.Int64 // the substitute being read, -1 if none
+
+	busy atomic.Int64
+}
+
+func newWorker(r *Run) *worker {
+	w := &worker{run: r, indices: make([]int, min(r.loader.layout.batch, maxChunk))}
+	w.row.layout, w.row.seed = r.loader.layout, r.loader.options.Seed
+	w.row.random = rand.New(&w.row.source)
+	w.standIn.Store(-1)
+	return w
+}
+
+// loop serves chunks until there are no more or ctx is done.
+func (w *worker) loop(ctx context.Context) {
+	w.goroutine.Store(goroutineID())
+	ended := false
+	defer func() {
+		if !ended {
+			// A sample called runtime.Goexit. It has failed its batch, but the
+			// batches before still need somebody to read them.
+			go w.loop(ctx)
+			return
+		}
+		w.run.leave()
+	}()
+	for {
+		select {
+		case c, ok := <-w.run.work:
+			if !ok {
+				ended = true
+				return
+			}
+			w.fill(ctx, c)
+			// With every P busy, a goroutine that returns from a blocking driver
+			// call would otherwise wait for the scheduler to preempt somebody.
+			runtime.Gosched()
+		case <-ctx.Done():
+			ended = true
+			return
+		}
+	}
+}
+
+// fill reads the samples of one chunk.
+func (w *worker) fill(ctx context.Context, c chunk) {
+	b := c.batch
+	// In this order with the test of ctx: whoever cancels ctx and then finds no
+	// batch here knows that none will be written to.
+	w.at.Store(b)
+	defer b.release()
+	defer w.at.Store(nil)
+	if ctx.Err() != nil || w.run.failed.Load() < b.number || b.failedBefore(c.lo) {
+		return
+	}
+	began := time.Now()
+	w.row.mem, w.row.epoch = b.slot.Bytes, b.filled.Epoch
+	if b.encoders == nil {
+		b.order.Fill(w.indices[:c.hi-c.lo], b.filled.Position+int64(c.lo))
+	}
+	if poisonRows {
+		poison(w.run.loader.layout, b.slot.Bytes, c.lo, c.hi)
+	}
+	for next := c.lo; next < c.hi; {
+		next = w.rows(ctx, c, next)
+	}
+	took := time.Since(began)
+	w.busy.Add(int64(took))
+	w.run.measure(took, c.hi-c.lo)
+}
+
+// rows reads rows from lo on, until the chunk's end or a row that fails. It
+// returns the row to go on from.
+func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int) {
+	row, returned := lo, false
+	defer func() {
+		if !returned {
+			next = w.failed(ctx, c, row, caught(recover()))
+		}
+	}()
+	for ; row < c.hi; row++ {
+		position := c.batch.filled.Position + int64(row)
+		w.row.move(row, position)
+		w.position.Store(position)
+		var err error
+		if e := c.batch.encoders; e != nil {
+			err = e[row].Encode(ctx, &w.row)
+		} else {
+			err = w.run.loader.dataset.Read(ctx, w.indices[row-c.lo], &w.row)
+		}
+		if err != nil {
+			returned = true
+			return w.failed(ctx, c, row, err)
+		}
+	}
+	returned = true
+	return c.hi
+}
+
+// caught is the error behind a call that did not return; recovered is what
+// recover returned in the deferred function.
+func caught(recovered any) error {
+	if recovered == nil {
+		return errGoexit
+	}
+	return &PanicError{Value: recovered, Stack: debug.Stack()}
+}
+
+// failed deals with a row that could not be read and returns the row to go on
+// from.
+func (w *worker) failed(ctx context.Context, c chunk, row int, err error) (next int) {
+	b := c.batch
+	if ctx.Err() != nil {
+		return c.hi // nobody will see the batch, and the error may be ctx's own
+	}
+	failure := &Error{
+		Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: b.sample(row),
+		Position: b.filled.Position + int64(row), Stage: b.stage(), Err: err,
+	}
+	if w.run.loader.options.OnError == Substitute && err != errGoexit {
+		if failure.Err = w.substitute(ctx, b, row, err); failure.Err == nil {
+			return row + 1
+		}
+	}
+	b.fail(failure)
+	w.run.fail(b.number)
+	return c.hi
+}
+
+// substitute reads another sample into the row, the same one on every machine.
+func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error) error {
+	defer w.standIn.Store(-1)
+	samples, last := uint64(b.order.Len()), error(nil)
+	position := b.filled.Position + int64(row)
+	for attempt := 1; attempt <= attempts && ctx.Err() == nil; attempt++ {
+		h := mix.Hash(w.run.loader.options.Seed, uint64(b.filled.Epoch), uint64(position), uint64(attempt), 2)
+		index, _ := bits.Mul64(h, samples)
+		w.standIn.Store(int64(index))
+		if poisonRows {
+			poison(w.run.loader.layout, b.slot.Bytes, row, row+1)
+		}
+		w.row.move(row, position)
+		if last = w.try(ctx, int(index)); last == nil {
+			b.substitute(Substitution{
+				Row: row, Position: position, Sample: b.sample(row), Substitute: int(index),
+				Attempts: attempt, Err: cause,
+			})
+			return nil
+		}
+	}
+	return &SubstituteError{Err: cause, Last: last}
+}
+
+// try reads one sample and turns a panic into an error.
+func (w *worker) try(ctx context.Context, index int) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			err = caught(recover())
+		}
+	}()
+	err = w.run.loader.dataset.Read(ctx, index, &w.row)
+	returned = true
+	return err
+}
+
+// sample is the number by which the user knows the sample of a row.
+func (b *batch) sample(row int) int {
+	position := b.filled.Position + int64(row)
+	if b.encoders != nil {
+		return int(position)
+	}
+	return b.order.At(position)
+}
+
+func (b *batch) stage() string {
+	if b.encoders != nil {
+		return StageEncode
+	}
+	return StageRead
+}
+
+// SubstituteError is a sample that could not be substituted.
+type SubstituteError struct {
+	// Err is why the sample itself could not be read.
+	Err error
+	// Last is why the last of its substitutes could not be read either, nil where
+	// none was tried because MaxSubstituted was reached.
+	Last error
+}
+
+// Error implements error.
+func (e *SubstituteError) Error() string {
+	if e.Last == nil {
+		return fmt.Sprintf("one more than MaxSubstituted: %v", e.Err)
+	}
+	return fmt.Sprintf("%v; %d substitutes failed too, the last: %v", e.Err, attempts, e.Last)
+}
+
+// Unwrap returns both causes.
+func (e *SubstituteError) Unwrap() []error {
+	if e.Last == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Last}
+}
