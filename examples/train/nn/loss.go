@@ -1,0 +1,74 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/driver"
+)
+
+// crossEntropy submits, for n rows of logits and one-hot targets:
+//
+//	loss[0]    = mean over the rows of -Σ target·log(softmax(logits))
+//	correct[0] = number of rows whose largest logit is the target's
+//	grad       = derivative of loss with respect to the logits
+//
+// A row of targets that is all zero, which stands for no label, adds nothing.
+func crossEntropy(s *device.Stream, loss, correct, grad, logits, targets device.View, n, classes int) error {
+	l := device.Launch{Kernel: crossEntropyKernel}
+	// One block: its reduction has a fixed order, and a batch is small.
+	l.Grid, l.Block = [3]uint32{1, 1, 1}, [3]uint32{threads, 1, 1}
+	loss.Out(&l.Args)
+	correct.Out(&l.Args)
+	grad.Out(&l.Args)
+	logits.In(&l.Args)
+	targets.In(&l.Args)
+	l.Args.Int32(int32(n))
+	l.Args.Int32(int32(classes))
+	return s.Launch(&l)
+}
+
+var crossEntropyKernel = &device.Kernel{Name: "cross_entropy", Module: module, Go: func(a *device.Args) {
+	n, classes := int(a.I32(5)), int(a.I32(6))
+	grad, logits, targets := driver.Elements[float32](a, 2), driver.Elements[float32](a, 3), driver.Elements[float32](a, 4)
+	var sum float64
+	var correct uint32
+	for i := range n {
+		row := i * classes
+		loss, hit := crossEntropyRow(grad[row:][:classes], logits[row:][:classes], targets[row:][:classes], n)
+		sum += loss
+		if hit {
+			correct++
+		}
+	}
+	driver.Elements[float32](a, 0)[0] = float32(sum / float64(n))
+	driver.Elements[uint32](a, 1)[0] = correct
+}}
+
+// crossEntropyRow is one row of crossEntropy; n scales the gradient.
+func crossEntropyRow(grad, logits, target []float32, n int) (loss float64, hit bool) {
+	best, label := 0, -1
+	for j, x := range logits {
+		if x > logits[best] {
+			best = j
+		}
+		if target[j] != 0 {
+			label = j
+		}
+	}
+	if label < 0 {
+		clear(grad)
+		return 0, false
+	}
+	top, sum := float64(logits[best]), 0.0
+	for j, x := range logits {
+		e := math.Exp(float64(x) - top)
+		grad[j] = float32(e)
+		sum += e
+	}
+	scale := float32(1 / (sum * float64(n)))
+	for j := range grad {
+		grad[j] = float32(grad[j]*scale) - target[j]/float32(n)
+	}
+	return math.Log(sum) + top - float64(logits[label]), best == label
+}

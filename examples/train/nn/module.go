@@ -1,0 +1,24 @@
+package nn
+
+import (
+	_ "embed"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/driver"
+)
+
+//go:embed nn.ptx
+var ptx string
+
+var module = driver.RegisterModule(&device.Module{Name: "nn", PTX: ptx})
+
+// threads in a block.
+const threads = 256
+
+// grid sets the launch up for n work items, one a thread.
+func grid(l *device.Launch, n int) {
+	l.Grid, l.Block = [3]uint32{blocks(n, threads), 1, 1}, [3]uint32{threads, 1, 1}
+}
+
+// blocks is how many pieces of the given size cover n.
+func blocks(n, size int) uint32 { return uint32((n + size - 1) / size) }

@@ -1,0 +1,141 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/kernels"
+)
+
+// ErrReportDue: Options.ReportSteps steps were submitted since the newest Report.
+var ErrReportDue = errors.New("nn: no room for another loss, call Report")
+
+// Step submits one step of training on n samples to s and waits for nobody.
+// images is [n, Inputs] of Options.Images, labels is [n] of Options.Labels; both
+// are borrowed until s has run the step. The loss is the mean over the n samples,
+// however many a full batch has.
+func (net *Network) Step(s *device.Stream, images, labels device.View, n int) error {
+	if err := net.forward(s, images, labels, n); err != nil {
+		return err
+	}
+	if err := net.backward(s, n); err != nil {
+		return err
+	}
+	net.steps++
+	return adam(s, net.params, net.grads, net.moment1, net.moment2, net.rate(), net.steps)
+}
+
+// Eval submits the classification of n samples, of which nothing is learnt.
+// Arguments are Step's.
+func (net *Network) Eval(s *device.Stream, images, labels device.View, n int) error {
+	return net.forward(s, images, labels, n)
+}
+
+// rate is the learning rate of the step being submitted.
+func (net *Network) rate() float64 {
+	o := net.opts
+	if o.DecaySteps == 0 {
+		return o.LearningRate
+	}
+	return o.LearningRate * max(0, 1-float64(net.steps-1)/float64(o.DecaySteps))
+}
+
+// forward leaves the activations, the loss, and the loss's gradient with respect
+// to the last layer's output, in the views that backward reads.
+func (net *Network) forward(s *device.Stream, images, labels device.View, n int) error {
+	if err := net.check(images, labels, n); err != nil {
+		return err
+	}
+	in, err := net.input(s, images, n)
+	if err != nil {
+		return err
+	}
+	for i := range net.layers {
+		l := &net.layers[i]
+		out := batch(l.activation, n, l.out)
+		if err := matMul(s, out, in, l.weight, shape{m: n, n: l.out, k: l.in}, plain); err != nil {
+			return err
+		}
+		if err := addBias(s, out, l.bias, n, l.out, i < len(net.layers)-1); err != nil {
+			return err
+		}
+		in = out
+	}
+	targets := batch(net.targets, n, net.opts.Classes)
+	err = kernels.OneHot(s, targets, labels, kernels.OneHotParams{Labels: net.opts.Labels, Classes: net.opts.Classes})
+	if err != nil {
+		return err
+	}
+	slot := net.used
+	last := &net.layers[len(net.layers)-1]
+	err = crossEntropy(s, net.losses.Slice(int64(slot)*4, 4), net.correct.Slice(int64(slot)*4, 4),
+		batch(last.activeGrad, n, last.out), in, targets, n, last.out)
+	if err != nil {
+		return err
+	}
+	net.samples[slot] = n
+	net.used++
+	return nil
+}
+
+// backward leaves the gradients of all parameters in grads.
+func (net *Network) backward(s *device.Stream, n int) error {
+	for i := len(net.layers) - 1; i >= 0; i-- {
+		l := &net.layers[i]
+		grad := batch(l.activeGrad, n, l.out)
+		in := batch(net.inputs, n, l.in)
+		if i > 0 {
+			in = batch(net.layers[i-1].activation, n, l.in)
+		}
+		if err := matMul(s, l.gradWeight, in, grad, shape{m: l.in, n: l.out, k: n}, transposeA); err != nil {
+			return err
+		}
+		if err := columnSum(s, l.gradBias, grad, n, l.out); err != nil {
+			return err
+		}
+		if i == 0 {
+			return nil
+		}
+		gradIn := batch(net.layers[i-1].activeGrad, n, l.in)
+		if err := matMul(s, gradIn, grad, l.weight, shape{m: n, n: l.in, k: l.out}, transposeB); err != nil {
+			return err
+		}
+		if err := reluBackward(s, gradIn, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// input is the batch as float32.
+func (net *Network) input(s *device.Stream, images device.View, n int) (device.View, error) {
+	in := batch(net.inputs, n, net.opts.Inputs)
+	if net.opts.Images == dtype.Float32 {
+		// backward reads it after the caller's view may have gone on to another batch.
+		return in, s.CopyD2D(in, images)
+	}
+	mean, deviation := [1]float32{net.opts.Mean}, [1]float32{net.opts.Deviation}
+	return in, kernels.Normalize(s, in, images, kernels.NormalizeParams{Mean: mean[:], Deviation: deviation[:]})
+}
+
+func (net *Network) check(images, labels device.View, n int) error {
+	o := &net.opts
+	if n < 1 || n > o.MaxBatch {
+		return fmt.Errorf("nn: batch of %d samples, want 1 to %d", n, o.MaxBatch)
+	}
+	if want := int64(n) * int64(o.Inputs) * int64(o.Images.Bytes()); images.Bytes() != want {
+		return fmt.Errorf("nn: images have %d bytes, want %d for %d samples of %d %v", images.Bytes(), want, n, o.Inputs, o.Images)
+	}
+	if want := int64(n) * int64(o.Labels.Bytes()); labels.Bytes() != want {
+		return fmt.Errorf("nn: labels have %d bytes, want %d for %d samples of %v", labels.Bytes(), want, n, o.Labels)
+	}
+	if net.used == o.ReportSteps {
+		return ErrReportDue
+	}
+	return nil
+}
+
+// batch is the first n rows of a float32 matrix.
+func batch(v device.View, n, width int) device.View { return v.Slice(0, int64(n)*int64(width)*4) }

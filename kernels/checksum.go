@@ -1,0 +1,66 @@
+package kernels
+
+import (
+	"encoding/binary"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/driver"
+)
+
+// Checksum writes the checksum of in, which ChecksumOf also gives, to out: one
+// uint64, aligned to 8. It tells what is wrong with a batch that is merely
+// suspected: bytes changed, swapped, doubled or left over from another batch.
+func Checksum(s *device.Stream, out, in device.View) error {
+	var m mistakes
+	m.length("out", out, 8)
+	m.view(s, "out", out, 8)
+	m.view(s, "in", in, 1)
+	if err := m.err("Checksum"); err != nil {
+		return err
+	}
+	// The blocks add to out as they finish, so it must hold 0 before any starts.
+	if err := s.Memset(out, 0); err != nil || in.Bytes() == 0 {
+		return err
+	}
+	l := device.Launch{Kernel: checksum}
+	grid(&l, (in.Bytes()+7)/8)
+	out.InOut(&l.Args)
+	in.In(&l.Args)
+	l.Args.Int64(in.Bytes())
+	return s.Launch(&l)
+}
+
+// ChecksumOf is the checksum of b: the sum, modulo 2^64, of each 8-byte word
+// scrambled with its place. Since a word's scrambling is a bijection, a change of
+// any one word always shows; other changes escape once in 2^64. The bytes after
+// the last whole word count as a word with zeros above, scrambled with the place
+// and with their number.
+func ChecksumOf(b []byte) uint64 {
+	var sum, place uint64
+	for ; len(b) >= 8; b = b[8:] {
+		place++
+		sum += scramble(binary.LittleEndian.Uint64(b), place)
+	}
+	if len(b) > 0 {
+		var tail [8]byte
+		copy(tail[:], b)
+		place++
+		sum += scramble(binary.LittleEndian.Uint64(tail[:]), place+uint64(len(b))<<56)
+	}
+	return sum
+}
+
+// scramble is the finaliser of SplitMix64 on the word and its place.
+func scramble(word, place uint64) uint64 {
+	return mix(word ^ place*0x9e3779b97f4a7c15)
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+var checksum = &device.Kernel{Name: "checksum", Module: module, Go: func(a *device.Args) {
+	driver.Elements[uint64](a, 0)[0] += ChecksumOf(a.Bytes(1))
+}}

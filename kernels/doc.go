@@ -1,0 +1,32 @@
+// Package kernels is what a batch needs done to it on the device: normalise and
+// change its layout, convert element types, crop and flip, spell labels as
+// one-hot rows, gather rows by index, and prove by checksum what arrived.
+//
+// Each function submits its work to a stream and returns without waiting; the
+// views it is given must stay as they are until the stream has run it. The
+// stream comes first, then what is written, then what is read. Sizes, element
+// types and alignment are checked before anything is submitted, and all mistakes
+// come back in one *Error. A call allocates nothing.
+//
+// # One operation, two forms
+//
+// An operation lives in one .go file beside a .cuh file of the same name: a Go
+// version, which the CPU device runs in stream order, and a CUDA version, which
+// kernels.ptx carries to the GPU. Both give the same bytes:
+//
+//   - A NaN that comes out is canonical: 7fffffff in float32, 7fff in float16 and
+//     bfloat16.
+//   - Rounding is to nearest, ties to even, once for each operation written: no
+//     product is fused with a sum. Go converts products explicitly for that, and
+//     the PTX is compiled without contraction.
+//   - Float to uint8 clamps to 0 and 255, rounds ties to even, and takes NaN to 0.
+//   - bfloat16 is converted by integer arithmetic, because the instruction for it
+//     is missing on older devices.
+//   - A checksum is integer arithmetic modulo 2^64, which no order of summation
+//     can change.
+//
+// The PTX needs compute capability 7.0 or more. It is committed, so that nobody
+// needs a compiler for it; generate.sh makes it from the sources.
+package kernels
+
+//go:generate ./generate.sh

@@ -1,0 +1,67 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/dtype"
+)
+
+// Fill sets every element of out, of element type t, to value, rounded to t as
+// Convert rounds. t is Uint8, Float16, BFloat16 or Float32.
+func Fill(s *device.Stream, out device.View, t dtype.Type, value float32) error {
+	var m mistakes
+	pattern, err := fillPattern(t, value)
+	if err != nil {
+		m = append(m, err)
+	} else {
+		if out.Bytes()%int64(t.Bytes()) != 0 {
+			m.addf("out has %d bytes, want a multiple of %d", out.Bytes(), t.Bytes())
+		}
+		m.view(s, "out", out, t.Bytes())
+	}
+	if err := m.err("Fill"); err != nil || out.Bytes() == 0 {
+		return err
+	}
+	if t == dtype.Uint8 {
+		return s.Memset(out, byte(pattern))
+	}
+	l := device.Launch{Kernel: fill16}
+	if t == dtype.Float32 {
+		l.Kernel = fill32
+	}
+	n := out.Bytes() / int64(t.Bytes())
+	grid(&l, n)
+	out.Out(&l.Args)
+	l.Args.Int64(n)
+	l.Args.Uint32(pattern)
+	return s.Launch(&l)
+}
+
+func fillPattern(t dtype.Type, value float32) (uint32, error) {
+	switch t {
+	case dtype.Uint8:
+		return uint32(ToUint8(value)), nil
+	case dtype.Float16:
+		return uint32(ToFloat16(value)), nil
+	case dtype.BFloat16:
+		return uint32(ToBFloat16(value)), nil
+	case dtype.Float32:
+		return math.Float32bits(value), nil
+	}
+	return 0, fmt.Errorf("type is %v, want uint8, float16, bfloat16 or float32", t)
+}
+
+var (
+	fill16 = &device.Kernel{Name: "fill_16", Module: module, Go: fill[uint16]}
+	fill32 = &device.Kernel{Name: "fill_32", Module: module, Go: fill[uint32]}
+)
+
+func fill[T uint16 | uint32](a *device.Args) {
+	out, pattern := driver.Elements[T](a, 0), T(a.U32(2))
+	for i := range out {
+		out[i] = pattern
+	}
+}

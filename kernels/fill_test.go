@@ -1,0 +1,38 @@
+package kernels
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/kernels/kerneltest"
+)
+
+func TestFill(t *testing.T) {
+	r := kerneltest.CPU(t)
+	for _, typ := range convertibleTypes {
+		out := r.Alloc(5 * typ.Bytes())
+		require.NoError(t, Fill(r.Stream, out, typ, 2.5))
+		for got := r.Download(out); len(got) > 0; got = got[typ.Bytes():] {
+			require.Equal(t, fromFloat32(typ, 2.5), got[:typ.Bytes()], "%v", typ)
+		}
+	}
+	require.ErrorContains(t, Fill(r.Stream, r.Alloc(4), dtype.Int8, 0), "type is int8")
+	require.ErrorContains(t, Fill(r.Stream, r.Alloc(3), dtype.Float16, 0), "out has 3 bytes")
+}
+
+func TestSpinTakesItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := kerneltest.CPU(t)
+		start := time.Now()
+		require.NoError(t, Spin(r.Stream, 3*time.Millisecond))
+		require.NoError(t, Spin(r.Stream, 4*time.Millisecond))
+		require.Zero(t, time.Since(start), "the caller doesn't wait")
+		require.NoError(t, r.Stream.Synchronize(t.Context()))
+		require.Equal(t, 7*time.Millisecond, time.Since(start))
+		require.ErrorContains(t, Spin(r.Stream, -1), "time is -1ns")
+	})
+}

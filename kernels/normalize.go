@@ -1,0 +1,240 @@
+package kernels
+
+import (
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/dtype"
+)
+
+// MaxChannels is how many channels Normalize takes at most.
+const MaxChannels = 8
+
+// Layout is how a batch of images lies in memory before and after Normalize.
+type Layout uint8
+
+const (
+	// Interleaved: a pixel's channels lie together, before and after (NHWC). It is
+	// also the layout of flat data, which has one channel.
+	Interleaved Layout = iota
+	// ToPlanar: interleaved before (NHWC), one plane a channel after (NCHW).
+	ToPlanar
+	// Planar: one plane a channel, before and after (NCHW).
+	Planar
+	layouts
+)
+
+// String names the layout as its axes are named.
+func (l Layout) String() string {
+	return [...]string{"NHWC", "NHWC to NCHW", "NCHW", "unknown layout"}[min(l, layouts)]
+}
+
+// NormalizeParams says what Normalize does. The zero value takes 0…255 to 0…1 in
+// float32.
+type NormalizeParams struct {
+	// Mean and Deviation are per channel, in units of the full range: with them a
+	// byte v of channel c becomes (v/255 - Mean[c]) / Deviation[c]. Their length is
+	// the number of channels. A nil Mean is all 0, a nil Deviation all 1; both nil
+	// means one channel.
+	Mean, Deviation []float32
+	// Out is the element type of the result: Float32 (also if left out), Float16 or
+	// BFloat16.
+	Out dtype.Type
+	// Layout says where the channels are.
+	Layout Layout
+	// Pixels is the number of pixels in a sample (height times width). Interleaved
+	// has no need of it.
+	Pixels int64
+}
+
+// Channels is the number of channels that p speaks of.
+func (p *NormalizeParams) Channels() int { return max(1, len(p.Mean), len(p.Deviation)) }
+
+func (p *NormalizeParams) out() dtype.Type {
+	if p.Out == dtype.Invalid {
+		return dtype.Float32
+	}
+	return p.Out
+}
+
+// coefficients of channel c: a byte v becomes v*scale, rounded, plus bias, rounded.
+func (p *NormalizeParams) coefficients(c int) (scale, bias float32) {
+	mean, deviation := 0.0, 1.0
+	if c < len(p.Mean) {
+		mean = float64(p.Mean[c])
+	}
+	if c < len(p.Deviation) {
+		deviation = float64(p.Deviation[c])
+	}
+	return float32(1 / (255 * deviation)), float32(-mean / deviation)
+}
+
+// Normalize turns the uint8 images in into floating point of p.Out in out, which
+// has as many elements as in has bytes. The arithmetic is float32; a 16-bit
+// result is rounded once more.
+func Normalize(s *device.Stream, out, in device.View, p NormalizeParams) error {
+	if err := p.check(s, out, in); err != nil {
+		return err
+	}
+	n := in.Bytes()
+	if n == 0 {
+		return nil
+	}
+	channels := p.Channels()
+	l := device.Launch{Kernel: normalizeKernels[p.Layout][half(p.out())]}
+	switch p.Layout {
+	case Interleaved:
+		grid(&l, (n+3)/4)
+	case ToPlanar:
+		rows(&l, p.Pixels, n/p.Pixels/int64(channels))
+	case Planar:
+		rows(&l, p.Pixels, n/p.Pixels)
+	}
+	out.Out(&l.Args)
+	in.In(&l.Args)
+	l.Args.Int64(n)
+	l.Args.Int64(p.Pixels)
+	l.Args.Uint32(uint32(channels))
+	var bias [MaxChannels]float32
+	for c := range bias {
+		var scale float32
+		if c < channels {
+			scale, bias[c] = p.coefficients(c)
+		}
+		l.Args.Float32(scale)
+	}
+	for _, b := range bias {
+		l.Args.Float32(b)
+	}
+	return s.Launch(&l)
+}
+
+func (p *NormalizeParams) check(s *device.Stream, out, in device.View) error {
+	var m mistakes
+	if len(p.Mean) > 0 && len(p.Deviation) > 0 && len(p.Mean) != len(p.Deviation) {
+		m.addf("Mean has %d channels, Deviation %d", len(p.Mean), len(p.Deviation))
+	}
+	channels := int64(p.Channels())
+	if channels > MaxChannels {
+		m.addf("%d channels, at most %d are supported", channels, MaxChannels)
+	}
+	for c := range min(int(channels), MaxChannels) {
+		scale, bias := p.coefficients(c)
+		if scale-scale != 0 || bias-bias != 0 { // infinite or NaN
+			m.addf("Mean and Deviation of channel %d give %v·v + %v, want finite numbers", c, scale, bias)
+		}
+	}
+	if p.Layout >= layouts {
+		m.addf("Layout is %d, want Interleaved, ToPlanar or Planar", p.Layout)
+	}
+	if p.Layout != Interleaved && p.Pixels <= 0 {
+		m.addf("Pixels is %d, want more than 0 for layout %v", p.Pixels, p.Layout)
+	}
+	if sample := channels * max(1, p.Pixels); in.Bytes()%sample != 0 {
+		m.addf("in has %d bytes, want a multiple of %d", in.Bytes(), sample)
+	}
+	t := p.out()
+	if half(t) < 0 {
+		m.addf("Out is %v, want float32, float16 or bfloat16", t)
+	} else {
+		m.length("out", out, in.Bytes()*int64(t.Bytes()))
+		m.view(s, "out", out, t.Bytes())
+	}
+	m.view(s, "in", in, 1)
+	return m.err("Normalize")
+}
+
+// half numbers the floating-point types: -1 for any other.
+func half(t dtype.Type) int {
+	switch t {
+	case dtype.Float32:
+		return 0
+	case dtype.Float16:
+		return 1
+	case dtype.BFloat16:
+		return 2
+	}
+	return -1
+}
+
+// normalizeKernels are by layout and by half.
+var normalizeKernels = [layouts][3]*device.Kernel{
+	Interleaved: normalizeSet("normalize_nhwc", interleaved[float32], interleaved[uint16]),
+	ToPlanar:    normalizeSet("normalize_nhwc_nchw", toPlanar[float32], toPlanar[uint16]),
+	Planar:      normalizeSet("normalize_nchw", planar[float32], planar[uint16]),
+}
+
+func normalizeSet(name string, f32 func(*device.Args, func(float32) float32), f16 func(*device.Args, func(float32) uint16)) [3]*device.Kernel {
+	same := func(f float32) float32 { return f }
+	return [3]*device.Kernel{
+		{Name: name + "_f32", Module: module, Go: func(a *device.Args) { f32(a, same) }},
+		{Name: name + "_f16", Module: module, Go: func(a *device.Args) { f16(a, ToFloat16) }},
+		{Name: name + "_bf16", Module: module, Go: func(a *device.Args) { f16(a, ToBFloat16) }},
+	}
+}
+
+// A byte has only 256 values a channel, so the Go versions look results up. What
+// is left is bound by memory.
+type lookup[T any] [MaxChannels][256]T
+
+func (t *lookup[T]) fill(a *device.Args, channels int, round func(float32) T) {
+	for c := range channels {
+		scale, bias := a.F32(5+c), a.F32(5+MaxChannels+c)
+		for v := range t[c] {
+			t[c][v] = round(float32(float32(v)*scale) + bias)
+		}
+	}
+}
+
+func interleaved[T any](a *device.Args, round func(float32) T) {
+	out, in, channels := driver.Elements[T](a, 0), a.Bytes(1), int(a.U32(4))
+	var t lookup[T]
+	t.fill(a, channels, round)
+	out = out[:len(in)]
+	switch channels {
+	case 1:
+		for i, v := range in {
+			out[i] = t[0][v]
+		}
+	case 3:
+		for len(in) >= 3 && len(out) >= 3 {
+			out[0], out[1], out[2] = t[0][in[0]], t[1][in[1]], t[2][in[2]]
+			in, out = in[3:], out[3:]
+		}
+	default:
+		for i := 0; i < len(in); i += channels {
+			pixel := out[i:][:channels]
+			for c, v := range in[i:][:channels] {
+				pixel[c] = t[c][v]
+			}
+		}
+	}
+}
+
+func toPlanar[T any](a *device.Args, round func(float32) T) {
+	out, in, pixels, channels := driver.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
+	var t lookup[T]
+	t.fill(a, channels, round)
+	for sample := pixels * channels; len(in) > 0; in, out = in[sample:], out[sample:] {
+		for c := range channels {
+			plane := out[c*pixels:][:pixels]
+			for p, i := 0, c; p < len(plane); p, i = p+1, i+channels {
+				plane[p] = t[c][in[i]]
+			}
+		}
+	}
+}
+
+func planar[T any](a *device.Args, round func(float32) T) {
+	out, in, pixels, channels := driver.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
+	var t lookup[T]
+	t.fill(a, channels, round)
+	for c := 0; len(in) > 0; in, out = in[pixels:], out[pixels:] {
+		plane := out[:pixels]
+		for p, v := range in[:pixels] {
+			plane[p] = t[c][v]
+		}
+		if c++; c == channels {
+			c = 0
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package kernels
+
+import (
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/dtype"
+)
+
+// OneHotParams says what OneHot does.
+type OneHotParams struct {
+	// Labels is the labels' element type: Uint8, Int32 or Int64.
+	Labels dtype.Type
+	// Classes is the length of a row, at least 1.
+	Classes int
+}
+
+// OneHot spells each label as a row of out, float32 of shape [labels, Classes]: 1
+// in the label's column, 0 elsewhere. A label that is negative or not below
+// Classes gives a row of zeros: it adds nothing to a cross-entropy, which is what
+// the usual -1 and -100 for "no label" are meant to do.
+func OneHot(s *device.Stream, out, labels device.View, p OneHotParams) error {
+	kernel, err := p.check(s, out, labels)
+	if err != nil {
+		return err
+	}
+	if out.Bytes() == 0 {
+		return nil
+	}
+	l := device.Launch{Kernel: kernel}
+	grid(&l, out.Bytes()/4)
+	out.Out(&l.Args)
+	labels.In(&l.Args)
+	l.Args.Int64(out.Bytes() / 4)
+	l.Args.Uint32(uint32(p.Classes))
+	return s.Launch(&l)
+}
+
+func (p *OneHotParams) check(s *device.Stream, out, labels device.View) (*device.Kernel, error) {
+	var m mistakes
+	var kernel *device.Kernel
+	switch p.Labels {
+	case dtype.Uint8:
+		kernel = oneHotUint8
+	case dtype.Int32:
+		kernel = oneHotInt32
+	case dtype.Int64:
+		kernel = oneHotInt64
+	default:
+		m.addf("Labels is %v, want uint8, int32 or int64", p.Labels)
+	}
+	if p.Classes < 1 || p.Classes > 1<<31-1 {
+		m.addf("Classes is %d, want 1 to 2^31-1", p.Classes)
+	}
+	if kernel != nil {
+		size := int64(p.Labels.Bytes())
+		if labels.Bytes()%size != 0 {
+			m.addf("labels has %d bytes, want a multiple of %d", labels.Bytes(), size)
+		}
+		m.view(s, "labels", labels, int(size))
+		m.length("out", out, labels.Bytes()/size*int64(p.Classes)*4)
+	}
+	m.view(s, "out", out, 4)
+	return kernel, m.err("OneHot")
+}
+
+var (
+	oneHotUint8 = &device.Kernel{Name: "one_hot_u8", Module: module, Go: oneHot[uint8]}
+	oneHotInt32 = &device.Kernel{Name: "one_hot_i32", Module: module, Go: oneHot[int32]}
+	oneHotInt64 = &device.Kernel{Name: "one_hot_i64", Module: module, Go: oneHot[int64]}
+)
+
+func oneHot[L uint8 | int32 | int64](a *device.Args) {
+	out, classes := driver.Elements[float32](a, 0), int(a.U32(3))
+	clear(out)
+	for i, label := range driver.Elements[L](a, 1) {
+		if uint64(label) < uint64(classes) {
+			out[i*classes+int(label)] = 1
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package kernels
+
+import (
+	"time"
+
+	"github.com/leat-go/leat/device"
+)
+
+// Spin keeps s busy for d and touches no memory: it stands in for a model's
+// compute in tests and measurements. A GPU busy-waits on one thread. The CPU
+// device's compute engine is occupied on a timer, and leaves the cores to others,
+// as an accelerator would; in a testing/synctest bubble it takes virtual time.
+func Spin(s *device.Stream, d time.Duration) error {
+	var m mistakes
+	if d < 0 {
+		m.addf("time is %v, want 0 or more", d)
+	}
+	if err := m.err("Spin"); err != nil || d == 0 {
+		return err
+	}
+	l := device.Launch{Kernel: spin, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+	l.Args.Int64(int64(d))
+	return s.Launch(&l)
+}
+
+var spin = &device.Kernel{Name: "spin", Module: module, Go: func(a *device.Args) {
+	time.Sleep(time.Duration(a.I64(0)))
+}}
