@@ -1,0 +1,128 @@
+package cpu
+
+import (
+	"errors"
+	"math"
+	"runtime/debug"
+)
+
+// lane runs operations for real, on goroutines of which at most width exist at
+// once; 0 means any number. Its fields are guarded by the device's mutex.
+type lane struct {
+	device *Device
+	name   string
+	width  int
+	active int
+	ready  opList
+	run    func() // loop, made once so that starting it allocates nothing
+}
+
+func newLane(d *Device, name string, width int) *lane {
+	l := &lane{device: d, name: name, width: width}
+	l.run = l.loop
+	return l
+}
+
+func (l *lane) offer(o *op) {
+	l.ready.push(o)
+	if l.width == 0 || l.active < l.width {
+		l.active++
+		l.device.spawned()
+		go l.run()
+	}
+}
+
+func (l *lane) clear() { l.ready = opList{} }
+
+var errGoexit = errors.New("runtime.Goexit was called (t.FailNow does that)")
+
+// loop runs what is ready and ends when nothing is.
+func (l *lane) loop() {
+	d := l.device
+	var o *op
+	defer func() {
+		if o != nil { // its body has ended this goroutine
+			d.mu.Lock()
+			d.finish(o, errGoexit)
+		}
+		l.active--
+		d.left()
+		d.mu.Unlock()
+	}()
+	debug.SetPanicOnFault(true)
+	d.mu.Lock()
+	for {
+		o = l.ready.take(math.MaxInt64, before)
+		if o == nil {
+			return
+		}
+		o.running = true
+		o.start = d.now()
+		d.mu.Unlock()
+		err := d.perform(o)
+		o.end = d.now()
+		d.trace(o, l.name, 0)
+		d.mu.Lock()
+		d.finish(o, err)
+	}
+}
+
+// perform is an operation from its start to its end. With an adversary it lasts.
+func (d *Device) perform(o *op) error {
+	a := d.adversary
+	if a == nil {
+		return guard(o)
+	}
+	a.begin(o)
+	if a.LateRead {
+		a.pause(o)
+	}
+	if err := guard(o); err != nil {
+		return err
+	}
+	if !a.LateRead {
+		a.pause(o)
+	}
+	return a.end(o)
+}
+
+// before is the order in which ready operations get an engine.
+func before(a, b *op) bool {
+	switch {
+	case a.rank != b.rank:
+		return a.rank < b.rank
+	case a.kind.computes() && a.stream.priority != b.stream.priority:
+		return a.stream.priority < b.stream.priority
+	case a.ready != b.ready:
+		return a.ready < b.ready
+	}
+	return a.seq < b.seq
+}
+
+// lanes are the engines of a plain device.
+type lanes struct{ h2d, d2h, compute *lane }
+
+func newLanes(d *Device) *lanes {
+	return &lanes{h2d: newLane(d, "H2D", 1), d2h: newLane(d, "D2H", 1), compute: newLane(d, "compute", 1)}
+}
+
+func (l *lanes) offer(o *op) {
+	switch o.kind {
+	case copyH2D:
+		l.h2d.offer(o)
+	case copyD2H:
+		l.d2h.offer(o)
+	default:
+		l.compute.offer(o)
+	}
+}
+
+func (l *lanes) settled() {}
+
+func (l *lanes) clear() {
+	l.h2d.clear()
+	l.d2h.clear()
+	l.compute.clear()
+}
+
+func (l *lanes) copyEngines() int { return 2 }

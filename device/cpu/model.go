@@ -1,0 +1,131 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/leat-go/leat/device/driver"
+)
+
+// Direction is which way a copy goes.
+type Direction uint8
+
+// The directions of copies. A memset counts as D2D.
+const (
+	H2D Direction = iota
+	D2H
+	D2D
+)
+
+// String is "H2D", "D2H" or "D2D".
+func (d Direction) String() string {
+	return [...]string{"H2D", "D2H", "D2D"}[d]
+}
+
+// A Link is a way for data to travel. The zero value takes no time.
+type Link struct {
+	// BytesPerSecond is the rate of a long copy; 0 means infinite.
+	BytesPerSecond float64
+	// Latency is added to every copy.
+	Latency time.Duration
+}
+
+// Time is how long a copy of that many bytes takes, to the nanosecond.
+func (l Link) Time(bytes int64) time.Duration {
+	if l.BytesPerSecond == 0 {
+		return l.Latency
+	}
+	return l.Latency + time.Duration(math.Round(float64(bytes)/l.BytesPerSecond*1e9))
+}
+
+// A Model says what an accelerator is made of and how long things take on it. The
+// zero value has one engine for each direction and one for compute, and takes no
+// time; so a test states only the times that it is about.
+type Model struct {
+	// Name describes the card in Properties.
+	Name string
+	// MemoryBytes is the card's memory; 0 means all of the machine's.
+	MemoryBytes int64
+	// CopyEngines is how many copies run at once in each direction. 0 means 1.
+	CopyEngines int
+	// SharedCopyEngines makes the CopyEngines serve both directions together, as
+	// the one engine of many consumer cards does.
+	SharedCopyEngines bool
+	// ComputeEngines is how many kernels run at once. 0 means 1: a kernel worth
+	// modelling fills its card.
+	ComputeEngines int
+	// H2D, D2H and D2D are the links that copies travel. D2D is also what a memset
+	// writes through.
+	H2D, D2H, D2D Link
+	// CopyTime, if not nil, replaces the links. It must not call the device.
+	CopyTime func(way Direction, bytes int64) time.Duration
+	// KernelLatency is the time of every kernel, before what KernelTime adds.
+	KernelLatency time.Duration
+	// KernelTime, if not nil, is how long a kernel takes. It must not call the
+	// device, and borrows l for the call. Busy states its own time.
+	KernelTime func(l *driver.Launch) time.Duration
+}
+
+func (m *Model) validate() []error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MemoryBytes", m.MemoryBytes},
+		{"CopyEngines", int64(m.CopyEngines)},
+		{"ComputeEngines", int64(m.ComputeEngines)},
+		{"H2D.Latency", int64(m.H2D.Latency)},
+		{"D2H.Latency", int64(m.D2H.Latency)},
+		{"D2D.Latency", int64(m.D2D.Latency)},
+		{"KernelLatency", int64(m.KernelLatency)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("Model.%s is %d, want 0 or more", f.name, f.value))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		rate float64
+	}{
+		{"H2D", m.H2D.BytesPerSecond}, {"D2H", m.D2H.BytesPerSecond}, {"D2D", m.D2D.BytesPerSecond},
+	} {
+		if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
+			errs = append(errs, fmt.Errorf("Model.%s.BytesPerSecond is %v, want 0 or more", f.name, f.rate))
+		}
+	}
+	return errs
+}
+
+// duration is how long o occupies its engine.
+func (m *Model) duration(o *op) time.Duration {
+	switch o.kind {
+	case copyH2D:
+		return m.copyTime(H2D, int64(len(o.dst)))
+	case copyD2H:
+		return m.copyTime(D2H, int64(len(o.dst)))
+	case copyD2D, memset:
+		return m.copyTime(D2D, int64(len(o.dst)))
+	case launch:
+		return m.kernelTime(&o.launch.Launch)
+	}
+	return 0
+}
+
+func (m *Model) copyTime(way Direction, bytes int64) time.Duration {
+	if m.CopyTime != nil {
+		return max(0, m.CopyTime(way, bytes))
+	}
+	return [...]Link{m.H2D, m.D2H, m.D2D}[way].Time(bytes)
+}
+
+func (m *Model) kernelTime(l *driver.Launch) time.Duration {
+	if l.Kernel == busy {
+		return m.KernelLatency + busyTime(&l.Args)
+	}
+	if m.KernelTime == nil {
+		return m.KernelLatency
+	}
+	return m.KernelLatency + max(0, m.KernelTime(l))
+}

@@ -1,0 +1,90 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/device/internal/pages"
+)
+
+// Options make a CPU device. The zero value is a plain device that uses what the
+// machine has.
+type Options struct {
+	// Index is the device's number, for programs that open several.
+	Index int
+	// MemoryBytes limits device memory. 0 means the Model's memory, or else all of
+	// the machine's.
+	MemoryBytes int64
+	// PinnedBytes limits pinned host memory. 0 means all of the machine's.
+	PinnedBytes int64
+	// Model, if not nil, gives operations the durations of a modelled card.
+	Model *Model
+	// Adversary, if not nil, makes the device as unkind as the rules allow.
+	Adversary *Adversary
+	// Trace, if not nil, is called for every finished copy, memset, kernel and host
+	// function, from several goroutines. It must not call the device.
+	Trace func(Span)
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Index < 0 {
+		errs = append(errs, fmt.Errorf("Index is %d, want 0 or more", o.Index))
+	}
+	if o.MemoryBytes < 0 {
+		errs = append(errs, fmt.Errorf("MemoryBytes is %d, want 0 or more", o.MemoryBytes))
+	}
+	if o.PinnedBytes < 0 {
+		errs = append(errs, fmt.Errorf("PinnedBytes is %d, want 0 or more", o.PinnedBytes))
+	}
+	if o.Model != nil {
+		errs = append(errs, o.Model.validate()...)
+	}
+	if o.Adversary != nil {
+		errs = append(errs, o.Adversary.validate()...)
+	}
+	return errors.Join(errs...)
+}
+
+// memoryBytes is the limit in force, 0 where there is none.
+func (o Options) memoryBytes() int64 {
+	switch {
+	case o.MemoryBytes > 0:
+		return o.MemoryBytes
+	case o.Model != nil && o.Model.MemoryBytes > 0:
+		return o.Model.MemoryBytes
+	}
+	return pages.Total()
+}
+
+func (o Options) pinnedBytes() int64 {
+	if o.PinnedBytes > 0 {
+		return o.PinnedBytes
+	}
+	return pages.Total()
+}
+
+// Open opens a CPU device. Several may be open at once; handles and addresses of
+// one are never valid for another.
+func Open(o Options) (*device.Device, error) {
+	d, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	return device.New(d), nil
+}
+
+// New opens a CPU device as a driver, for wrappers. Mistakes in o are all
+// reported at once, under driver.ErrInvalid.
+func New(o Options) (*Device, error) {
+	if err := o.validate(); err != nil {
+		return nil, &driver.Error{
+			Op:     "Open",
+			Device: driver.DeviceName(driver.Properties{Kind: kind, Index: o.Index}),
+			Err:    fmt.Errorf("%w: %w", driver.ErrInvalid, err),
+		}
+	}
+	return newDevice(o), nil
+}

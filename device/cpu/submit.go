@@ -1,0 +1,155 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/leat-go/leat/device/driver"
+)
+
+// CopyH2D implements driver.Device. src may be any memory; the call never blocks.
+// A copy of no bytes does nothing.
+func (d *Device) CopyH2D(sh driver.Stream, dst driver.Address, src []byte) error {
+	const call = "CopyH2D"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.stream(call, sh)
+	if err != nil {
+		return err
+	}
+	to, a, err := d.resolve(call, "the destination", dst, int64(len(src)))
+	if err != nil {
+		return err
+	}
+	return d.copy(copyH2D, s, to, src, a, d.pinned.find(src))
+}
+
+// CopyD2H implements driver.Device. dst may be any memory; the call never blocks.
+func (d *Device) CopyD2H(sh driver.Stream, dst []byte, src driver.Address) error {
+	const call = "CopyD2H"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.stream(call, sh)
+	if err != nil {
+		return err
+	}
+	from, a, err := d.resolve(call, "the source", src, int64(len(dst)))
+	if err != nil {
+		return err
+	}
+	return d.copy(copyD2H, s, dst, from, d.pinned.find(dst), a)
+}
+
+// CopyD2D implements driver.Device. The ranges may overlap.
+func (d *Device) CopyD2D(sh driver.Stream, dst, src driver.Address, bytes int64) error {
+	const call = "CopyD2D"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.stream(call, sh)
+	if err != nil {
+		return err
+	}
+	to, toIn, err := d.resolve(call, "the destination", dst, bytes)
+	if err != nil {
+		return err
+	}
+	from, fromIn, err := d.resolve(call, "the source", src, bytes)
+	if err != nil {
+		return err
+	}
+	return d.copy(copyD2D, s, to, from, toIn, fromIn)
+}
+
+func (d *Device) copy(k opKind, s *stream, dst, src []byte, dstIn, srcIn *allocation) error {
+	c := Call{Op: k.String(), Stream: s.name, Bytes: int64(len(dst))}
+	if len(dst) == 0 {
+		return d.trip(c)
+	}
+	o := d.newOp(k, s)
+	o.dst, o.src = dst, src
+	o.used = [2]*allocation{use(dstIn), use(srcIn)}
+	return d.submit(o, c)
+}
+
+// Memset implements driver.Device.
+func (d *Device) Memset(sh driver.Stream, dst driver.Address, value byte, bytes int64) error {
+	const call = "Memset"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.stream(call, sh)
+	if err != nil {
+		return err
+	}
+	to, a, err := d.resolve(call, "the destination", dst, bytes)
+	if err != nil {
+		return err
+	}
+	c := Call{Op: call, Stream: s.name, Bytes: bytes}
+	if bytes == 0 {
+		return d.trip(c)
+	}
+	o := d.newOp(memset, s)
+	o.dst, o.value = to, value
+	o.used[0] = use(a)
+	return d.submit(o, c)
+}
+
+// HostFunc implements driver.Device. Functions of different streams run at the
+// same time; one that blocks holds up its own stream alone.
+func (d *Device) HostFunc(sh driver.Stream, f func()) error {
+	const call = "HostFunc"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.stream(call, sh)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return d.fail(call, driver.ErrInvalid, "the function is nil")
+	}
+	o := d.newOp(hostFunc, s)
+	o.f = f
+	return d.submit(o, Call{Op: call, Stream: s.name})
+}
+
+// Launch implements driver.Device. The kernel's Go function runs on an engine's
+// goroutine; on a modelled device all kernels run on one goroutine, so that one
+// that blocks stops the model's clock.
+func (d *Device) Launch(sh driver.Stream, l *driver.Launch) error {
+	const call = "Launch"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.stream(call, sh)
+	if err != nil {
+		return err
+	}
+	switch {
+	case l.Kernel == nil:
+		return d.fail(call, driver.ErrInvalid, "the launch has no kernel")
+	case l.Kernel.Go == nil:
+		return d.fail(call, driver.ErrUnsupported, fmt.Sprintf("kernel %q has no Go version", l.Kernel.Name))
+	}
+	x := d.newLaunching()
+	x.Launch = *l
+	o := d.newOp(launch, s)
+	o.launch = x
+	for i := range x.Args.Len() {
+		arg := x.Args.Arg(i)
+		if arg.Access == driver.Scalar {
+			continue
+		}
+		mem, a, err := d.resolve(call, "an argument", driver.Address(arg.Value), arg.Bytes)
+		if err != nil {
+			d.release(o)
+			return d.argumentError(err, l.Kernel, i)
+		}
+		x.Args.Resolve(i, mem)
+		x.used[i] = use(a)
+	}
+	return d.submit(o, Call{Op: call, Stream: s.name, Kernel: l.Kernel.Name})
+}
+
+func (d *Device) argumentError(err error, k *driver.Kernel, argument int) error {
+	e := err.(*driver.Error) // resolve returns no other
+	e.Hint = fmt.Sprintf("argument %d of kernel %q: %s", argument, k.Name, e.Hint)
+	return e
+}
