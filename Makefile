@@ -1,0 +1,56 @@
+# The targets are CI's own jobs: `make ci` is what .ci/run runs.
+
+GO          ?= go
+CLANG       ?= clang-14
+STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
+PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: all ci test race invariants lint cross ptx ptx-check bench train soak fuzz
+
+all: lint test
+
+ci: lint cross ptx-check test race invariants fuzz soak train
+
+test:
+	$(GO) test ./...
+
+# The race detector needs a C compiler.
+race:
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+# The costly checks: poisoned rows, waits for events never recorded, leak reports.
+invariants:
+	$(GO) test -tags invariants ./...
+
+lint:
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'run gofmt -w on these'; exit 1; }
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+
+# It compiles, tests included, wherever Go does; and without purego.
+cross:
+	@for p in $(PLATFORMS); do echo "vet $$p"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; done
+	CGO_ENABLED=0 $(GO) build -tags leat_nocuda ./...
+
+# PTX from the CUDA C in kernels/ and examples/train/nn/, by clang alone.
+ptx:
+	CLANG=$(CLANG) $(GO) generate ./kernels ./examples/train/nn ./device/cuda/latch
+
+# The committed PTX is what the sources give.
+ptx-check: ptx
+	git diff --exit-code -- '*.ptx'
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./loader ./prefetch ./kernels
+
+train:
+	$(GO) run ./examples/train
+
+# A minute of random stops, faults and competing loaders under the race detector.
+soak:
+	CGO_ENABLED=1 LEAT_SOAK=60s $(GO) test -race -run 'Soak' -count=1 ./prefetch
+
+fuzz:
+	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 20s ./loader/idx

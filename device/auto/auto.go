@@ -1,0 +1,112 @@
+// Package auto opens a device by its name, so that a program moves from a laptop
+// to a GPU by changing nothing or a flag.
+package auto
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/cuda"
+)
+
+// UnknownError says that there is no device of that name, what there is, and why a
+// GPU can't be used, if so. errors.Is finds device.ErrUnavailable in it.
+type UnknownError struct {
+	// Name was asked for.
+	Name string
+	// Available are the names that Open takes on this machine, beside "".
+	Available []string
+	// NoGPU is why no GPU can be used, nil if there is one.
+	NoGPU error
+}
+
+func (e *UnknownError) Error() string {
+	s := fmt.Sprintf("auto: no device %q here, there is %s", e.Name, strings.Join(e.Available, ", "))
+	if e.NoGPU != nil {
+		s += fmt.Sprintf(" (no GPU: %v)", e.NoGPU)
+	}
+	return s
+}
+
+// Unwrap returns device.ErrUnavailable and the reason why there is no GPU.
+func (e *UnknownError) Unwrap() []error {
+	if e.NoGPU == nil {
+		return []error{device.ErrUnavailable}
+	}
+	return []error{device.ErrUnavailable, e.NoGPU}
+}
+
+// Open opens the device of that name; the caller owns it until Close. Which one it
+// is and why stands in the device's Notes.
+//
+//	""           the first GPU if there is one, else the CPU device
+//	"cpu"        the CPU device
+//	"cuda"       the first GPU
+//	"cuda:1"     the second
+//	"GPU-8a3f…"  the GPU with that UUID
+//
+// A GPU that is there and can't be opened is an error; only for "" does the CPU
+// device take its place.
+func Open(name string) (*device.Device, error) {
+	switch {
+	case name == "":
+		return first()
+	case name == "cpu":
+		return noted(cpu.Open(cpu.Options{}))("cpu was asked for")
+	case strings.HasPrefix(name, "GPU-") || strings.HasPrefix(name, "MIG-"):
+		return gpu(name, cuda.Options{UUID: name})
+	}
+	kind, number, numbered := strings.Cut(name, ":")
+	index, err := 0, error(nil)
+	if numbered {
+		index, err = strconv.Atoi(number)
+	}
+	if kind != "cuda" || err != nil || index < 0 {
+		return nil, unknown(name, nil)
+	}
+	return gpu(name, cuda.Options{Index: index})
+}
+
+func first() (*device.Device, error) {
+	dev, err := cuda.Open(cuda.Options{})
+	if err == nil {
+		dev.Note("no device was named: this is the first GPU")
+		return dev, nil
+	}
+	return noted(cpu.Open(cpu.Options{}))(fmt.Sprintf("no device was named, and no GPU can be used: %v", err))
+}
+
+func gpu(name string, o cuda.Options) (*device.Device, error) {
+	dev, err := cuda.Open(o)
+	if errors.Is(err, device.ErrUnavailable) {
+		return nil, unknown(name, err)
+	}
+	return noted(dev, err)(name + " was asked for")
+}
+
+// noted adds a sentence to a device that was opened.
+func noted(dev *device.Device, err error) func(string) (*device.Device, error) {
+	return func(sentence string) (*device.Device, error) {
+		if err != nil {
+			return nil, err
+		}
+		dev.Note(sentence)
+		return dev, nil
+	}
+}
+
+func unknown(name string, reason error) error {
+	e := &UnknownError{Name: name, Available: []string{"cpu"}, NoGPU: reason}
+	gpus, err := cuda.List()
+	for _, p := range gpus {
+		e.Available = append(e.Available, fmt.Sprintf("cuda:%d (%s, %s)", p.Index, p.Description, p.UUID))
+	}
+	if e.NoGPU == nil && err != nil {
+		e.NoGPU = err
+	}
+	return e
+}

@@ -1,0 +1,146 @@
+package prefetch
+
+import (
+	"fmt"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+)
+
+// A Batch is the lease of one slot: a small value to pass by value. It is valid
+// until Release, and in a range until the loop body ends. Using it afterwards
+// panics with the slot's history, because its memory may hold another batch.
+//
+// Several goroutines may read a Batch; one of them releases it.
+type Batch struct {
+	p          *Prefetcher
+	slot       *slot
+	generation uint64
+}
+
+// Position says which batch of which epoch a Batch is.
+type Position struct {
+	// Epoch counts from 0.
+	Epoch int
+	// Batch counts from 0 in each epoch.
+	Batch int
+	// Sample is the position of the global batch's first sample in the epoch's order.
+	Sample int64
+}
+
+// A Field is one field of a batch: Len rows of equal shape, packed, little-endian.
+// It borrows the slot's memory and is valid as long as its Batch.
+type Field struct {
+	Name  string
+	DType dtype.Type
+	// Shape has the number of rows first. It is borrowed too.
+	Shape []int
+	// View is the field in device memory. Without a device it is empty.
+	View device.View
+	// Bytes is the field in the pinned slot. With a device it is nil.
+	Bytes []byte
+}
+
+// use is the slot, if b is still valid (P4).
+func (b Batch) use(method string) *slot {
+	if b.slot == nil {
+		panic("prefetch: Batch." + method + " of the zero Batch")
+	}
+	if b.slot.generation.Load() != b.generation || state(b.slot.state.Load()) != leased {
+		panic(fmt.Sprintf("prefetch: Batch.%s after its release (slot %d)\n%s", method, b.slot.id, &b.slot.history))
+	}
+	return b.slot
+}
+
+// Len is the number of rows, at most the batch size.
+func (b Batch) Len() int { return b.use("Len").rows }
+
+// Valid is the number of rows that are samples of this epoch's own: less than Len
+// only where the last batch was padded, and then the padding stands behind them.
+func (b Batch) Valid() int { return b.use("Valid").batch.Valid }
+
+// Position says which batch of which epoch it is.
+func (b Batch) Position() Position {
+	f := &b.use("Position").batch
+	return Position{Epoch: f.Epoch, Batch: f.Batch, Sample: f.Position}
+}
+
+// Substituted lists the positions whose samples failed and were replaced. It is
+// borrowed.
+func (b Batch) Substituted() []loader.Substitution { return b.use("Substituted").batch.Substituted }
+
+// Stream is the compute stream, on which the batch may be used without more ado;
+// nil without a device.
+func (b Batch) Stream() *device.Stream {
+	b.use("Stream")
+	return b.p.compute
+}
+
+// Field returns the field of that name. It panics if the layout has none, since
+// the names are fixed when the loader is made.
+func (b Batch) Field(name string) Field {
+	s := b.use("Field")
+	i, ok := b.p.layout.Lookup(name)
+	if !ok {
+		panic(fmt.Sprintf("prefetch: no field %q in a batch of %v", name, b.p.layout.Fields()))
+	}
+	return b.p.field(s, i)
+}
+
+// Fields returns all fields in the layout's order. It allocates.
+func (b Batch) Fields() []Field {
+	s := b.use("Fields")
+	fields := make([]Field, len(s.shapes))
+	for i := range fields {
+		fields[i] = b.p.field(s, i)
+	}
+	return fields
+}
+
+func (p *Prefetcher) field(s *slot, i int) Field {
+	l := &p.layout.Fields()[i]
+	f := Field{Name: l.Name, DType: l.DType, Shape: s.shapes[i]}
+	n := int64(s.rows) * l.RowBytes
+	if s.host != nil {
+		f.Bytes = s.host.Bytes()[l.Offset : l.Offset+n : l.Offset+n]
+	} else {
+		f.View = s.memory.Slice(l.Offset, n)
+	}
+	return f
+}
+
+// UsedOn makes work submitted to stream from now on wait for the batch's copy, and
+// the slot's next copy wait for what was submitted to stream until Release. The
+// compute stream needs no UsedOn. At most Options.MaxStreams streams can use one
+// batch.
+func (b Batch) UsedOn(stream *device.Stream) error {
+	s := b.use("UsedOn")
+	if s.host != nil {
+		return fmt.Errorf("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
+	}
+	for _, user := range s.users {
+		if user == stream {
+			return nil
+		}
+	}
+	if len(s.users) == cap(s.users) {
+		return fmt.Errorf("prefetch: UsedOn: %d streams use the batch already, which is Options.MaxStreams", len(s.users))
+	}
+	return s.handOver(stream)
+}
+
+// Release ends the lease. The streams that use the batch go on: the slot is
+// overwritten when they have passed the point at which Release was called. It
+// panics if the lease has ended already.
+func (b Batch) Release() {
+	b.use("Release")
+	b.p.release(b.slot)
+}
+
+// end is Release for a loop body that may have released the batch itself.
+func (b Batch) end() {
+	if b.slot.generation.Load() == b.generation && state(b.slot.state.Load()) == leased {
+		b.p.release(b.slot)
+	}
+}

@@ -1,0 +1,63 @@
+package prefetch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leat-go/leat/device"
+)
+
+// A Clone is a copy of a batch in memory of its own, for who wants to keep more
+// batches than there are slots. Its fields are valid until Free.
+type Clone struct {
+	fields []Field
+	buffer *device.Buffer
+}
+
+// Clone copies the batch. With a device the copy is submitted to the compute
+// stream, in whose order the Clone may be used; the call allocates device memory,
+// which can wait for the device: it is not for the steady state.
+func (b Batch) Clone() (*Clone, error) {
+	s := b.use("Clone")
+	c := &Clone{fields: b.Fields()}
+	for i := range c.fields {
+		c.fields[i].Shape = append([]int(nil), c.fields[i].Shape...)
+	}
+	if s.host != nil {
+		for i := range c.fields {
+			c.fields[i].Bytes = append([]byte{}, c.fields[i].Bytes...)
+		}
+		return c, nil
+	}
+	buffer, err := b.p.dev.Alloc(s.memory.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	c.buffer = buffer
+	for i, l := range b.p.layout.Fields() {
+		to := buffer.View().Slice(l.Offset, c.fields[i].View.Bytes())
+		if err := b.p.compute.CopyD2D(to, c.fields[i].View); err != nil {
+			return nil, errors.Join(err, buffer.Free())
+		}
+		c.fields[i].View = to
+	}
+	return c, nil
+}
+
+// Field returns the field of that name, and panics if there is none.
+func (c *Clone) Field(name string) Field {
+	for _, f := range c.fields {
+		if f.Name == name {
+			return f
+		}
+	}
+	panic(fmt.Sprintf("prefetch: no field %q in the clone", name))
+}
+
+// Free gives the clone's device memory back. Work that uses it must be done.
+func (c *Clone) Free() error {
+	if c.buffer == nil {
+		return nil
+	}
+	return c.buffer.Free()
+}

@@ -1,0 +1,152 @@
+package prefetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Close stops the producers, waits until the device has done with the slots, for
+// Options.CloseTimeout at most, and frees them. What can't be freed yet it reports
+// in a *CloseError: slots that the device still works on are freed by a reaper when
+// it is done, leased ones when they are released, which stays legal. An error of
+// the device or of a producer that doesn't stop is returned too. Close is
+// idempotent and may be called from any goroutine, the loop's body included.
+func (p *Prefetcher) Close() error {
+	p.mu.Lock()
+	if p.closing {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closing = true
+	r := p.run
+	p.mu.Unlock()
+	close(p.closed)
+	if r != nil {
+		r.cancel(ErrClosed)
+	}
+	p.inNext.Lock() // nobody leases a slot from here on
+	defer p.inNext.Unlock()
+	stopped := p.stop()
+	if p.dev == nil {
+		return errors.Join(stopped, p.closeHost())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
+	defer cancel()
+	left := p.reap(ctx)
+	left.Leased = p.outstanding()
+	if left.HostSlots || left.Slots > 0 {
+		go p.reap(context.Background()) // the reaper: it ends when the device's work does
+	} else if len(left.Leased) == 0 && left.Err == nil {
+		return stopped
+	}
+	return errors.Join(stopped, left)
+}
+
+// outstanding describes the leased batches.
+func (p *Prefetcher) outstanding() []string {
+	var leases []string
+	for _, s := range p.slots {
+		if state(s.state.Load()) == leased {
+			leases = append(leases, s.history.lease())
+		}
+	}
+	return leases
+}
+
+// reap frees everything that nobody holds, in order of the protocol: what copies
+// read, then what compute reads. Nothing is freed before its events are complete,
+// because freeing waits for running work, also of others.
+func (p *Prefetcher) reap(ctx context.Context) *CloseError {
+	left := &CloseError{}
+	if err := p.recover(ctx); err != nil {
+		left.HostSlots, left.Err = true, err
+		return left
+	}
+	if err := p.pool.Drain(ctx); err != nil {
+		left.HostSlots, left.Err = true, err
+		return left
+	}
+	var errs []error
+	for n := len(p.free); n > 0; n-- {
+		s := <-p.free
+		if err := s.rest(ctx); ctx.Err() != nil && err != nil {
+			left.Slots++
+			p.free <- s
+			continue
+		}
+		errs = append(errs, s.release())
+	}
+	left.Err = errors.Join(errs...)
+	if left.Slots > 0 {
+		return left
+	}
+	left.Err = errors.Join(left.Err, p.pool.Close(ctx), p.timeline.close(), p.copy.Close())
+	return left
+}
+
+// rest waits until the streams have passed the point where the slot's use ends.
+func (s *slot) rest(ctx context.Context) error {
+	for _, consumed := range s.consumed[:s.consumers] {
+		if err := consumed.Synchronize(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reapSlot frees a slot that was released after Close, when the device is done
+// with it.
+func (p *Prefetcher) reapSlot(s *slot) {
+	s.move(leased, freed)
+	go func() { // ends when the work does that was submitted for the batch
+		if err := s.rest(context.Background()); err == nil {
+			err = s.release()
+			p.keep(err)
+		}
+	}()
+}
+
+// closeHost frees the host slots that nobody holds.
+func (p *Prefetcher) closeHost() error {
+	leased := p.outstanding()
+	err := p.pool.Close(context.Background())
+	if len(leased) > 0 {
+		return &CloseError{Leased: leased}
+	}
+	return errors.Join(err, p.hostDev.Close())
+}
+
+// returnHost gives a host slot back to the producers, or after Close to the system.
+func (p *Prefetcher) returnHost(s *slot) {
+	p.pool.Put(s.host)
+	if !p.isClosing() {
+		return
+	}
+	err := p.pool.Close(context.Background())
+	if p.leases.Load() == 0 {
+		err = errors.Join(err, p.hostDev.Close())
+	}
+	if err != nil {
+		p.keep(fmt.Errorf("prefetch: after Close: %w", err))
+	}
+}
+
+// freeAll is New's way out: nothing has run yet.
+func (p *Prefetcher) freeAll() error {
+	var errs []error
+	for _, s := range p.slots {
+		errs = append(errs, s.release())
+	}
+	errs = append(errs, p.timeline.close())
+	if p.copy != nil {
+		errs = append(errs, p.copy.Close())
+	}
+	if p.pool != nil {
+		errs = append(errs, p.pool.Close(context.Background()))
+	}
+	if p.dev == nil {
+		errs = append(errs, p.hostDev.Close())
+	}
+	return errors.Join(errs...)
+}

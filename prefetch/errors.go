@@ -1,0 +1,68 @@
+package prefetch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrEpochEnd is returned by Reader.Next behind the epoch's last batch, and
+	// from then on.
+	ErrEpochEnd = errors.New("prefetch: end of epoch")
+	// ErrClosed is returned once the Prefetcher is closed.
+	ErrClosed = errors.New("prefetch: closed")
+	// ErrBusy is returned by Open, Batches, Seek and Restore while a Reader or a
+	// range is open, and by Next while another goroutine is in it.
+	ErrBusy = errors.New("prefetch: another range is open")
+	// ErrLeases is found in a *LeaseError.
+	ErrLeases = errors.New("every slot is leased")
+)
+
+// LeaseError says that Next can't return a batch because the caller holds all the
+// slots there are. Waiting would be for ever, so Next fails at once.
+type LeaseError struct {
+	// Outstanding is the number of batches not released.
+	Outstanding int
+	// Taken says for each which batch it is and where it was taken.
+	Taken []string
+}
+
+func (e *LeaseError) Error() string {
+	return fmt.Sprintf("prefetch: %d leases outstanding and no slot left: release a batch, clone it, or raise the number of slots\n\t%s",
+		e.Outstanding, strings.Join(e.Taken, "\n\t"))
+}
+
+func (e *LeaseError) Unwrap() error { return ErrLeases }
+
+// CloseError says what Close had to leave. A reaper frees what the device still
+// works on when it is done; leased batches are freed when they are released.
+type CloseError struct {
+	// Slots are the device slots that the device was still working on, and
+	// HostSlots true if host slots were.
+	Slots     int
+	HostSlots bool
+	// Leased says for each batch not released which one and where it was taken.
+	Leased []string
+	// Err is what ended the wait.
+	Err error
+}
+
+func (e *CloseError) Error() string {
+	var parts []string
+	if e.HostSlots {
+		parts = append(parts, "copies are still in flight")
+	}
+	if e.Slots > 0 {
+		parts = append(parts, fmt.Sprintf("%d device slots are still being read", e.Slots))
+	}
+	if len(e.Leased) > 0 {
+		parts = append(parts, "batches are not released: "+strings.Join(e.Leased, "; "))
+	}
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	return "prefetch: Close: " + strings.Join(parts, "; ")
+}
+
+func (e *CloseError) Unwrap() error { return e.Err }

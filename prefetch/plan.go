@@ -1,0 +1,106 @@
+package prefetch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// A Plan is everything that was decided for a Prefetcher, by its options or on the
+// user's behalf, before the first batch.
+type Plan struct {
+	// Device is the device's name and product, and DeviceNotes why it was chosen
+	// and what it decided. Without a device both are empty.
+	Device      string
+	DeviceNotes []string
+	// Depth is the number of device slots, DeviceBytes their memory.
+	Depth       int
+	DeviceBytes int64
+	// HostSlots is the number of host slots, HostBytes their memory, and
+	// HostMemory what kind of memory it is: "pinned" or "pageable".
+	HostSlots  int
+	HostBytes  int64
+	HostMemory string
+	// SlotBytes is the size of a full batch, packed.
+	SlotBytes int64
+	Fields    []loader.FieldLayout
+	// BatchSize is the rows of a full batch, BatchesPerEpoch this rank's batches in
+	// an epoch, -1 if unknown, Epochs the stated number of epochs, 0 if none is.
+	BatchSize, BatchesPerEpoch, Epochs int
+	// Workers is the number of goroutines that read samples; Goroutines all that a
+	// running Prefetcher has at most.
+	Workers, Goroutines int
+	// Options are those in force, defaults filled in.
+	Options Options
+	// Notes are other decisions, one sentence each.
+	Notes []string
+}
+
+// Plan says what was decided. It doesn't change.
+func (p *Prefetcher) Plan() Plan { return p.plan }
+
+func (p *Prefetcher) makePlan() Plan {
+	lo := p.loader.Options()
+	pool := p.pool.Stats()
+	plan := Plan{
+		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", SlotBytes: p.layout.Bytes(),
+		Fields: p.layout.Fields(), BatchSize: p.layout.BatchSize(), BatchesPerEpoch: -1,
+		Epochs: lo.Epochs, Workers: lo.Workers, Options: p.options,
+		Goroutines: lo.Workers + 1, // and the loader's dispatcher
+	}
+	if n, known := p.loader.Batches(); known {
+		plan.BatchesPerEpoch = n
+	}
+	if pool.Pageable {
+		plan.HostMemory = "pageable"
+		plan.Notes = append(plan.Notes, "the device refused pinned memory: copies from pageable memory don't overlap compute")
+	}
+	if pool.Slots < p.options.HostSlots {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("%d host slots instead of %d: there is no memory for more", pool.Slots, p.options.HostSlots))
+	}
+	if p.dev != nil {
+		plan.Device, plan.DeviceNotes = p.dev.String(), p.dev.Notes()
+		plan.Depth, plan.DeviceBytes = p.options.Depth, int64(p.options.Depth)*p.layout.Bytes()
+		plan.Goroutines += 2 // the uploader and the recycler
+		if plan.Depth == 1 {
+			plan.Notes = append(plan.Notes, "Depth 1: copies don't overlap compute")
+		}
+	}
+	return plan
+}
+
+// String is the plan for a person.
+func (p Plan) String() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-14s "+format+"\n", append([]any{name}, args...)...)
+	}
+	if p.Device == "" {
+		line("device", "none: batches stay in host memory")
+	} else {
+		line("device", "%s", p.Device)
+		for _, n := range p.DeviceNotes {
+			line("", "%s", n)
+		}
+		line("device slots", "%d of %d bytes (Depth)", p.Depth, p.SlotBytes)
+	}
+	line("host slots", "%d of %d bytes, %s (HostSlots)", p.HostSlots, p.SlotBytes, p.HostMemory)
+	for _, f := range p.Fields {
+		line("field", "%v at byte %d", f.Field, f.Offset)
+	}
+	epochs := "no stated number of"
+	if p.Epochs > 0 {
+		epochs = fmt.Sprint(p.Epochs)
+	}
+	batches := "an unknown number of"
+	if p.BatchesPerEpoch >= 0 {
+		batches = fmt.Sprint(p.BatchesPerEpoch)
+	}
+	line("batches", "%s of %d rows an epoch, %s epochs", batches, p.BatchSize, epochs)
+	line("goroutines", "%d workers, %d in all", p.Workers, p.Goroutines)
+	for _, n := range p.Notes {
+		line("note", "%s", n)
+	}
+	return b.String()
+}

@@ -1,0 +1,200 @@
+package prefetch
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// Batches yields what is left of the current epoch from the cursor, in order, for
+// any number of workers. With all of the loader's Epochs delivered it yields
+// nothing.
+//
+// The loop body owns its batch until it ends, by whatever way: break, return and
+// panic release it too, and keep the position, so that ranging again goes on with
+// the next batch. The body submits its work to the batch's Stream and need not
+// wait for it. An error is yielded at most once, last, with the zero Batch, and
+// after all batches before it; ctx's own error is one of them.
+func (p *Prefetcher) Batches(ctx context.Context) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		r, err := p.Open(ctx)
+		if err != nil {
+			yield(Batch{}, err)
+			return
+		}
+		defer r.Close() // its error is kept for the next Open
+		for {
+			b, err := r.next(ctx)
+			if errors.Is(err, ErrEpochEnd) {
+				return
+			}
+			if err != nil {
+				yield(Batch{}, err)
+				return
+			}
+			if !b.lend(yield) {
+				return
+			}
+		}
+	}
+}
+
+// lend is one turn of a loop; break, return and panic end the lease too.
+func (b Batch) lend(yield func(Batch, error) bool) bool {
+	defer b.end()
+	return yield(b, nil)
+}
+
+// A Reader is the pull form of Batches, for who needs several batches at once
+// (gradient accumulation) or adapts them to another interface. It covers what is
+// left of one epoch. Its methods are for one goroutine.
+type Reader struct {
+	p    *Prefetcher
+	err  error // what Next returns for ever
+	done bool
+}
+
+// Open begins to read the rest of the current epoch. The producers see ctx's
+// values, not its end: that is for Next's ctx. The caller owns the Reader until
+// Close; a second one at the same time is ErrBusy.
+func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
+	if !p.reading.CompareAndSwap(false, true) {
+		return nil, ErrBusy
+	}
+	r := &Reader{p: p}
+	if err := p.start(ctx); err != nil {
+		p.reading.Store(false)
+		return nil, err
+	}
+	return r, nil
+}
+
+// Next returns the next batch, which the caller owns until Release. Behind the
+// epoch's last batch it returns ErrEpochEnd, and from then on. If the caller holds
+// every slot it returns a *LeaseError at once and may be called again. After any
+// other error the Reader is at its end, and the cursor behind the last batch
+// delivered.
+func (r *Reader) Next(ctx context.Context) (Batch, error) {
+	b, err := r.next(ctx)
+	if err == nil {
+		b.slot.history.take(2)
+	}
+	return b, err
+}
+
+func (r *Reader) next(ctx context.Context) (Batch, error) {
+	if r.err != nil {
+		return Batch{}, r.err
+	}
+	p := r.p
+	if !p.inNext.TryLock() {
+		return Batch{}, ErrBusy
+	}
+	defer p.inNext.Unlock()
+	s, err := p.next(ctx)
+	if err != nil {
+		if !errors.Is(err, ErrLeases) {
+			r.err = err
+		}
+		return Batch{}, err
+	}
+	return Batch{p: p, slot: s, generation: s.generation.Load()}, nil
+}
+
+// Close ends the reading. After ErrEpochEnd the producers go on into the next
+// epoch, if the loader has one; else they are stopped and joined, and what they had
+// ahead is discarded. Batches not released stay valid. Close is idempotent.
+func (r *Reader) Close() error {
+	if r.done {
+		return nil
+	}
+	r.done = true
+	natural := errors.Is(r.err, ErrEpochEnd)
+	if r.err == nil {
+		r.err = ErrClosed
+	}
+	var err error
+	if !natural || !r.p.looksAhead() {
+		err = r.p.stop()
+	}
+	if err != nil {
+		r.p.keep(err)
+	}
+	r.p.reading.Store(false)
+	return err
+}
+
+// next waits for the next slot and leases it.
+func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
+	if err := p.mayRead(ctx); err != nil {
+		return nil, err
+	}
+	if p.run == nil {
+		return nil, ErrEpochEnd // all epochs are done
+	}
+	if int(p.leases.Load()) == len(p.slots) && !p.run.atEnd {
+		return nil, p.leaseError()
+	}
+	s, err := p.run.next(ctx)
+	if err != nil {
+		if errors.Is(err, ErrEpochEnd) {
+			p.run.atEnd = false
+			p.run.epoch++
+			p.delivered(loader.Cursor{Epoch: p.run.epoch})
+		}
+		return nil, err
+	}
+	if p.dev != nil {
+		err := p.timeline.reached(p.compute, s)
+		if err == nil {
+			err = s.handOver(p.compute)
+		}
+		if err != nil {
+			p.retire(s, ready, err)
+			return nil, err
+		}
+	}
+	s.generation.Add(1)
+	s.move(ready, leased)
+	p.leases.Add(1)
+	p.run.atEnd = s.batch.LastOfEpoch
+	p.delivered(s.batch.After)
+	p.counters.delivered(s)
+	return s, nil
+}
+
+// mayRead is why Next can't go on, if so.
+func (p *Prefetcher) mayRead(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-p.closed:
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
+func (p *Prefetcher) leaseError() error {
+	e := &LeaseError{Outstanding: int(p.leases.Load())}
+	for _, s := range p.slots {
+		if state(s.state.Load()) == leased {
+			e.Taken = append(e.Taken, s.history.lease())
+		}
+	}
+	return e
+}
+
+// looksAhead reports whether producers may go on behind an epoch's end.
+func (p *Prefetcher) looksAhead() bool {
+	return p.Epoch() < p.loader.Options().Epochs
+}
+
+// finished reports whether all of a stated number of epochs are delivered.
+func (p *Prefetcher) finished() bool {
+	epochs := p.loader.Options().Epochs
+	return epochs > 0 && p.Epoch() >= epochs
+}

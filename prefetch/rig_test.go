@@ -1,0 +1,175 @@
+package prefetch_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/devicetest"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// canary is a dataset each byte of which tells its sample: a batch that holds
+// anything of another batch shows it.
+type canary struct {
+	n, width int
+	read     func(ctx context.Context, index int) error // called first, if not nil
+}
+
+func (c canary) Len() int { return c.n }
+
+func (c canary) Fields() []loader.Field {
+	return []loader.Field{
+		{Name: "index", DType: dtype.Int64},
+		{Name: "bytes", DType: dtype.Uint8, Shape: []int{c.width}},
+	}
+}
+
+func (c canary) Read(ctx context.Context, index int, row *loader.Row) error {
+	if c.read != nil {
+		if err := c.read(ctx, index); err != nil {
+			return err
+		}
+	}
+	row.Int64s(0)[0] = int64(index)
+	fill(row.Uint8s(1), index)
+	return nil
+}
+
+func fill(b []byte, index int) {
+	for i := range b {
+		b[i] = byte((index*7 + i*13 + 1) % 251)
+	}
+}
+
+// rig is a pipeline of canaries on a device of its own.
+type rig struct {
+	t       *testing.T
+	data    canary
+	ld      *loader.Loader
+	dev     *device.Device
+	tap     *devicetest.Tap
+	compute *device.Stream
+	pf      *prefetch.Prefetcher
+	before  device.Usage
+}
+
+func newRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po prefetch.Options) *rig {
+	t.Helper()
+	r := &rig{t: t, data: data}
+	var err error
+	r.ld, err = loader.New(data, lo)
+	require.NoError(t, err)
+	drv, err := cpu.New(co)
+	require.NoError(t, err)
+	r.tap = devicetest.NewTap(drv)
+	r.dev = device.New(r.tap)
+	r.compute, err = r.dev.NewStream(device.StreamOptions{Name: "compute"})
+	require.NoError(t, err)
+	r.before = r.dev.Usage()
+	r.pf, err = prefetch.New(r.compute, r.ld, po)
+	require.NoError(t, err)
+	return r
+}
+
+// close frees everything and requires that nothing is left of the Prefetcher.
+func (r *rig) close() {
+	r.t.Helper()
+	require.NoError(r.t, r.dev.Synchronize(context.Background()))
+	require.NoError(r.t, r.pf.Close())
+	r.nothingLeft()
+	require.NoError(r.t, r.compute.Close())
+	require.NoError(r.t, r.dev.Close())
+}
+
+func (r *rig) nothingLeft() {
+	r.t.Helper()
+	after := r.dev.Usage()
+	after.Allocations = r.before.Allocations
+	require.Equal(r.t, r.before, after)
+}
+
+// A reading is what the compute stream saw of a batch.
+type reading struct {
+	at    prefetch.Position
+	rows  int
+	valid int
+	index *device.HostBuffer
+	bytes *device.HostBuffer
+}
+
+// read submits, behind busy, copies of the batch's fields as compute sees them
+// when it gets there.
+func (r *rig) read(b prefetch.Batch, busy *device.Launch) reading {
+	r.t.Helper()
+	got := reading{at: b.Position(), rows: b.Len(), valid: b.Valid()}
+	if busy != nil {
+		require.NoError(r.t, r.compute.Launch(busy))
+	}
+	for name, to := range map[string]**device.HostBuffer{"index": &got.index, "bytes": &got.bytes} {
+		f := b.Field(name)
+		host, err := r.dev.AllocHost(f.View.Bytes(), device.HostOptions{Pageable: true})
+		require.NoError(r.t, err)
+		require.NoError(r.t, r.compute.CopyD2H(host.Bytes(), f.View))
+		*to = host
+	}
+	return got
+}
+
+// verify reports the first row of a reading that isn't the sample that the order
+// has there. The device must have come to rest.
+func (r *rig) verify(got reading) error {
+	defer got.index.Free()
+	defer got.bytes.Free()
+	order := r.ld.Order(got.at.Epoch)
+	want := make([]byte, r.data.width)
+	samples := int64(r.data.n)
+	for row := range got.rows {
+		index := int(order.At((got.at.Sample + int64(row)) % samples))
+		if is := int64(binary.LittleEndian.Uint64(got.index.Bytes()[8*row:])); is != int64(index) {
+			return fmt.Errorf("epoch %d batch %d row %d is sample %d, want %d", got.at.Epoch, got.at.Batch, row, is, index)
+		}
+		fill(want, index)
+		if is := got.bytes.Bytes()[row*r.data.width:][:r.data.width]; string(is) != string(want) {
+			return fmt.Errorf("epoch %d batch %d row %d: sample %d has another's bytes", got.at.Epoch, got.at.Batch, row, index)
+		}
+	}
+	return nil
+}
+
+// epochs ranges over n epochs, reads every batch on the device, and returns the
+// first error of the pipeline or of the contents.
+func (r *rig) epochs(n int, busy *device.Launch) error {
+	var all []reading
+	for range n {
+		for b, err := range r.pf.Batches(context.Background()) {
+			if err != nil {
+				return err
+			}
+			all = append(all, r.read(b, busy))
+		}
+	}
+	if err := r.dev.Synchronize(context.Background()); err != nil {
+		return err
+	}
+	for i, got := range all {
+		per, _ := r.ld.Batches()
+		if want := (prefetch.Position{Epoch: i / per, Batch: i % per}); got.at.Epoch != want.Epoch || got.at.Batch != want.Batch {
+			return fmt.Errorf("batch %d delivered is %+v", i, got.at)
+		}
+		if err := r.verify(got); err != nil {
+			return err
+		}
+	}
+	if per, _ := r.ld.Batches(); len(all) != n*per {
+		return fmt.Errorf("%d batches delivered, want %d", len(all), n*per)
+	}
+	return nil
+}

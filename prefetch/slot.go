@@ -1,0 +1,154 @@
+package prefetch
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"gorgonia.org/tensor"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/pinnedpool"
+)
+
+// state is where a slot stands in its lap.
+type state uint32
+
+const (
+	free    state = iota // nobody's; waiting for the uploader
+	filling              // the uploader's
+	ready                // uploaded, waiting to be delivered
+	leased               // the user's
+	retired              // an operation on it failed half-way
+	freed                // its memory is given back
+)
+
+func (s state) String() string {
+	return [...]string{"free", "filling", "ready", "leased", "retired", "freed"}[s]
+}
+
+// A slot is one place for a batch, used lap after lap. With a device it is device
+// memory and its events; without, it is a pinned host slot itself.
+//
+// Whoever moved it to its state owns its other fields: the uploader from filling,
+// the user from leased.
+type slot struct {
+	id    int
+	state atomic.Uint32
+	// generation counts the leases; a Batch carries the one it was made in.
+	generation atomic.Uint64
+	history    history
+
+	// With a device.
+	buffer    *device.Buffer
+	memory    device.View
+	ready     *device.Event
+	consumed  []*device.Event  // one for each stream that may use a batch
+	users     []*device.Stream // who uses it in this lap; its capacity is MaxStreams
+	consumers int              // how many of consumed were recorded in the last lap
+	timing    int              // which of the timeline's marks this lap has
+
+	// Without one.
+	host    *pinnedpool.Buffer
+	tensors []tensors
+
+	// The batch that is in it.
+	batch  loader.Filled
+	rows   int
+	shapes [][]int // by field; [0] is rows
+}
+
+// tensors are a field's two headers over the slot's memory.
+type tensors struct{ full, tail *tensor.Dense }
+
+// move is the only writer of s.state. Going on after a bad move would corrupt
+// training data silently, so it panics.
+func (s *slot) move(from, to state) {
+	if !s.state.CompareAndSwap(uint32(from), uint32(to)) {
+		panic(fmt.Sprintf("prefetch: slot %d: %v -> %v while %v\n%s", s.id, from, to, state(s.state.Load()), &s.history))
+	}
+	s.history.add(to, s.batch)
+}
+
+// hold takes what the loader filled as the slot's batch of this lap.
+func (s *slot) hold(f loader.Filled) {
+	s.batch = f
+	s.rows = f.N
+	for _, shape := range s.shapes {
+		shape[0] = f.N
+	}
+}
+
+// release gives the slot's device memory and events back.
+func (s *slot) release() error {
+	s.state.Store(uint32(freed))
+	errs := make([]error, 0, 2+len(s.consumed))
+	if s.ready != nil {
+		errs = append(errs, s.ready.Close())
+	}
+	for _, e := range s.consumed {
+		errs = append(errs, e.Close())
+	}
+	if s.buffer != nil {
+		errs = append(errs, s.buffer.Free())
+	}
+	return errors.Join(errs...)
+}
+
+// history is the last few moves of a slot, for the panic that reports a bad one,
+// and the place that took the lease, for the report of one that nobody returns.
+type history struct {
+	mu    sync.Mutex
+	moves [8]struct {
+		to           state
+		epoch, batch int
+	}
+	n     int
+	taken [6]uintptr // empty for a lease of a range, which can't be forgotten
+	depth int
+}
+
+func (h *history) add(to state, f loader.Filled) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := &h.moves[h.n%len(h.moves)]
+	m.to, m.epoch, m.batch = to, f.Epoch, f.Batch
+	h.n++
+	h.depth = 0
+}
+
+// take notes the caller skip frames up as the one that took the lease.
+func (h *history) take(skip int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.depth = runtime.Callers(skip+1, h.taken[:])
+}
+
+func (h *history) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("the slot's last moves:")
+	for i := max(0, h.n-len(h.moves)); i < h.n; i++ {
+		m := h.moves[i%len(h.moves)]
+		fmt.Fprintf(&b, "\n\t%v (epoch %d, batch %d)", m.to, m.epoch, m.batch)
+	}
+	return b.String()
+}
+
+// lease describes the lease that the newest move began.
+func (h *history) lease() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.moves[(h.n-1)%len(h.moves)]
+	place := "the body of a range"
+	if h.depth > 0 {
+		f, _ := runtime.CallersFrames(h.taken[:h.depth]).Next()
+		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	return fmt.Sprintf("epoch %d, batch %d, taken at %s", m.epoch, m.batch, place)
+}
