@@ -140,14 +140,16 @@ func (d *gpu) SynchronizeStream(ctx context.Context, s driver.Stream) error {
 // enterStream begins a group that submits work to s.
 func (d *gpu) enterStream(op string, s driver.Stream) (*group, error) {
 	if d.streams.get(s) == nil {
-		if err := d.refused(op); err != nil {
-			return nil, err
-		}
 		return nil, d.unknownStream(op)
 	}
 	return d.enter(op)
 }
 
+// unknownStream is the error for a handle that is not live. That of a device that
+// has ended goes first: its handles may have been freed after it did.
 func (d *gpu) unknownStream(op string) error {
+	if err := d.refused(op); err != nil {
+		return err
+	}
 	return d.invalid(op, "no such stream on this device: was it freed?")
 }

@@ -1,0 +1,90 @@
+//go:build !race && !leat_nocuda && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/leat-go/leat/device/driver"
+)
+
+// The race detector makes sync.Pool, on which purego stands, drop what it is given.
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	d := openStub(t)
+	s, e := driver.Stream(0x10), driver.Event(0x20)
+	d.streams.put(s, &stream{owned: true})
+	d.events.put(e, &event{})
+	kernel := &driver.Kernel{Name: "k"}
+	d.kernels.functions = map[*driver.Kernel]function{kernel: {handle: 1, params: []uint8{8, 4}}}
+	launch := &driver.Launch{Kernel: kernel, Grid: [3]uint32{1}, Block: [3]uint32{1}}
+	launch.Args.Memory(0x100, 16, driver.InOut)
+	launch.Args.Uint32(3)
+	mem := make([]byte, 64)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var dev driver.Device = d
+
+	batch := func() {
+		check(t, dev.Wait(s, e))
+		check(t, dev.CopyH2D(s, 0x100, mem))
+		check(t, dev.CopyD2H(s, mem, 0x100))
+		check(t, dev.CopyD2D(s, 0x100, 0x200, 64))
+		check(t, dev.Memset(s, 0x100, 1, 64))
+		check(t, dev.Record(e, s))
+		check(t, dev.Launch(s, launch))
+		_, err := dev.EventDone(e)
+		check(t, err)
+		_, err = dev.StreamDone(s)
+		check(t, err)
+		check(t, dev.SynchronizeEvent(ctx, e))
+		check(t, d.await(ctx, "wait", 0, d.cu.streamSynchronize, uintptr(s))) // as if there were work to wait for
+	}
+	batch()
+	require.Zero(t, testing.AllocsPerRun(200, batch))
+}
+
+// check is require.NoError without its allocations.
+func check(t *testing.T, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	d := openStub(b)
+	s, e := driver.Stream(0x10), driver.Event(0x20)
+	d.streams.put(s, &stream{owned: true})
+	d.events.put(e, &event{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := d.Record(e, s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// openStub is a device whose driver is one C function that returns 0: callbacks
+// into Go allocate, and machine code doesn't.
+func openStub(t testing.TB) *gpu {
+	code := map[string][]byte{
+		"amd64": {0x31, 0xc0, 0xc3},                               // xor eax, eax; ret
+		"arm64": {0x00, 0x00, 0x80, 0x52, 0xc0, 0x03, 0x5f, 0xd6}, // mov w0, #0; ret
+	}[runtime.GOARCH]
+	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	require.NoError(t, err)
+	copy(page, code)
+	require.NoError(t, unix.Mprotect(page, unix.PROT_READ|unix.PROT_EXEC))
+	t.Cleanup(func() { require.NoError(t, unix.Munmap(page)) })
+	s := new(symbols)
+	for _, sym := range s.table() {
+		*sym.address = uintptr(unsafe.Pointer(&page[0]))
+	}
+	return newGPU(s, Options{})
+}
