@@ -73,7 +73,8 @@ func TestNormalizeToHalfRoundsTheFloat32(t *testing.T) {
 
 func TestNormalizeZeroValueIsZeroToOne(t *testing.T) {
 	got := kerneltest.As[float32](normalized(kerneltest.CPU(t), []byte{0, 51, 255}, 4, NormalizeParams{}))
-	require.Equal(t, []float32{0, 0.2, 1}, got)
+	require.Equal(t, []float32{0, 1}, []float32{got[0], got[2]}, "the ends are exact")
+	require.InDelta(t, 0.2, got[1], 3e-8)
 }
 
 func TestNormalizeNamesEveryMistake(t *testing.T) {

@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"context"
+	"io"
 	"os"
 	"testing"
 	"unsafe"
@@ -20,7 +21,7 @@ type Rig struct {
 	Device *device.Device
 	Stream *device.Stream
 
-	memory []interface{ Free() error } // in use by the stream until the test's end
+	owned []io.Closer // in use by the stream until the test's end
 }
 
 // CPU is a Rig on a CPU device that checks every launch against the kernel's PTX.
@@ -56,18 +57,26 @@ func (r *Rig) in(t testing.TB) *Rig {
 	r = &Rig{T: t, Device: r.Device, Stream: r.Stream}
 	t.Cleanup(func() {
 		require.NoError(t, r.Stream.Synchronize(context.Background()), "t's own context has ended")
-		for _, m := range r.memory {
-			require.NoError(t, m.Free())
+		for _, m := range r.owned {
+			require.NoError(t, m.Close())
 		}
 	})
 	return r
 }
 
+// Owns closes c at the test's end, when the stream has run all that was submitted.
+func (r *Rig) Owns(c io.Closer) { r.owned = append(r.owned, c) }
+
+// freed closes memory by freeing it.
+type freed struct{ memory interface{ Free() error } }
+
+func (f freed) Close() error { return f.memory.Free() }
+
 // Alloc is device memory filled with a pattern that no result is likely to have.
 func (r *Rig) Alloc(bytes int) device.View {
 	b, err := r.Device.Alloc(int64(bytes))
 	require.NoError(r.T, err)
-	r.memory = append(r.memory, b)
+	r.Owns(freed{b})
 	require.NoError(r.T, r.Stream.Memset(b.View(), 0xa5))
 	return b.View()
 }
@@ -76,7 +85,7 @@ func (r *Rig) Alloc(bytes int) device.View {
 func (r *Rig) Host(bytes int) *device.HostBuffer {
 	h, err := r.Device.AllocHost(int64(bytes), device.HostOptions{})
 	require.NoError(r.T, err)
-	r.memory = append(r.memory, h)
+	r.Owns(freed{h})
 	return h
 }
 

@@ -32,7 +32,7 @@ type Options struct {
 	// Labels is the labels' element type: Uint8 (also if left out), Int32 or Int64.
 	Labels dtype.Type
 
-	// LearningRate is Adam's. 0 means 0.002.
+	// LearningRate is Adam's. 0 means 0.003.
 	LearningRate float64
 	// DecaySteps is the number of steps over which the learning rate falls, in a
 	// line, to zero. 0 means that it stays.
@@ -56,7 +56,7 @@ func (o Options) withDefaults() Options {
 		o.Deviation = 0.3
 	}
 	if o.LearningRate == 0 {
-		o.LearningRate = 0.002
+		o.LearningRate = 0.003
 	}
 	if o.ReportSteps == 0 {
 		o.ReportSteps = 1 << 16

@@ -15,7 +15,8 @@ var ErrReportDue = errors.New("nn: no room for another loss, call Report")
 // Step submits one step of training on n samples to s and waits for nobody.
 // images is [n, Inputs] of Options.Images, labels is [n] of Options.Labels; both
 // are borrowed until s has run the step. The loss is the mean over the n samples,
-// however many a full batch has.
+// however many a full batch has. Step allocates nothing; of the kernels, only the
+// CPU's matrix product does, for goroutines over which gonum spreads a large one.
 func (net *Network) Step(s *device.Stream, images, labels device.View, n int) error {
 	if err := net.forward(s, images, labels, n); err != nil {
 		return err
@@ -85,10 +86,7 @@ func (net *Network) backward(s *device.Stream, n int) error {
 	for i := len(net.layers) - 1; i >= 0; i-- {
 		l := &net.layers[i]
 		grad := batch(l.activeGrad, n, l.out)
-		in := batch(net.inputs, n, l.in)
-		if i > 0 {
-			in = batch(net.layers[i-1].activation, n, l.in)
-		}
+		in := net.layerInput(i, n)
 		if err := matMul(s, l.gradWeight, in, grad, shape{m: l.in, n: l.out, k: n}, transposeA); err != nil {
 			return err
 		}
@@ -107,6 +105,14 @@ func (net *Network) backward(s *device.Stream, n int) error {
 		}
 	}
 	return nil
+}
+
+// layerInput is what forward gave to layer i: the batch, or the layer before.
+func (net *Network) layerInput(i, n int) device.View {
+	if i == 0 {
+		return batch(net.inputs, n, net.opts.Inputs)
+	}
+	return batch(net.layers[i-1].activation, n, net.layers[i].in)
 }
 
 // input is the batch as float32.

@@ -1,0 +1,68 @@
+package nn
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/kernels/kerneltest"
+)
+
+// TestGPULossesStayNearTheCPUs needs a GPU. Sums are taken in another order there,
+// and exp and log are approximations: after a few epochs losses of about 1 differ
+// by less than a thousandth.
+func TestGPULossesStayNearTheCPUs(t *testing.T) {
+	gpu := kerneltest.CUDA(t)
+	o := Options{Inputs: 100, Classes: 10, MaxBatch: 64, Hidden: []int{129, 33}, Seed: 1}
+	firstWant, lastWant := train(t, kerneltest.CPU(t), o, 5)
+	first, last := train(t, gpu, o, 5)
+	require.InDelta(t, firstWant.Loss, first.Loss, 1e-4)
+	require.InDelta(t, lastWant.Loss, last.Loss, 1e-3)
+	require.InDeltaSlice(t, lastWant.Losses, last.Losses, 1e-3)
+
+	firstAgain, lastAgain := train(t, gpu, o, 5)
+	require.Equal(t, first.Loss, firstAgain.Loss, "the same device gives the same losses")
+	require.Equal(t, last.Losses, lastAgain.Losses)
+}
+
+// TestElementwiseKernelsAgree needs a GPU: what has no reduction is equal to the
+// last bit.
+func TestElementwiseKernelsAgree(t *testing.T) {
+	const rows, width = 37, 100
+	random := func(r *kerneltest.Rig, seed uint64) device.View {
+		pixels, _ := samples(seed, rows, width, 2)
+		values := make([]float32, len(pixels))
+		for i, v := range pixels {
+			values[i] = (float32(v) - 128) / 77
+		}
+		return r.Upload(kerneltest.Bytes(values))
+	}
+	kerneltest.Agree(t, []kerneltest.Case{
+		{Name: "bias", Run: func(r *kerneltest.Rig) []device.View {
+			x, bias := random(r, 1), random(r, 2).Slice(0, width*4)
+			require.NoError(r.T, addBias(r.Stream, x, bias, rows, width, false))
+			return []device.View{x}
+		}},
+		{Name: "bias and ReLU", Run: func(r *kerneltest.Rig) []device.View {
+			x, bias := random(r, 1), random(r, 2).Slice(0, width*4)
+			require.NoError(r.T, addBias(r.Stream, x, bias, rows, width, true))
+			grad := random(r, 3)
+			require.NoError(r.T, reluBackward(r.Stream, grad, x))
+			return []device.View{x, grad}
+		}},
+		{Name: "column sum", Run: func(r *kerneltest.Rig) []device.View {
+			out := r.Alloc(width * 4)
+			require.NoError(r.T, columnSum(r.Stream, out, random(r, 1), rows, width))
+			return []device.View{out}
+		}},
+		{Name: "Adam", Run: func(r *kerneltest.Rig) []device.View {
+			params, moment1, moment2 := random(r, 1), random(r, 2), random(r, 3)
+			require.NoError(r.T, r.Stream.Memset(moment2, 0))
+			for step := 1; step <= 5; step++ {
+				require.NoError(r.T, adam(r.Stream, params, random(r, 4), moment1, moment2, 0.01, step))
+			}
+			return []device.View{params, moment1, moment2}
+		}},
+	})
+}

@@ -1,0 +1,11 @@
+package nn
+
+import (
+	"testing"
+
+	"github.com/leat-go/leat/kernels/kerneltest"
+)
+
+func TestPTXIsMadeFromTheSource(t *testing.T) { kerneltest.Rebuilt(t, "./generate.sh", ptx) }
+
+func TestPTXFusesNothing(t *testing.T) { kerneltest.Unfused(t, ptx) }
