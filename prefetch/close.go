@@ -70,14 +70,15 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	var errs []error
 	for n := len(p.free); n > 0; n-- {
 		s := <-p.free
-		if err := s.rest(ctx); ctx.Err() != nil && err != nil {
-			left.Slots++
+		err := s.rest(ctx)
+		if err != nil && ctx.Err() != nil {
+			left.Slots, left.Err = left.Slots+1, err
 			p.free <- s
 			continue
 		}
-		errs = append(errs, s.release())
+		errs = append(errs, err, s.release())
 	}
-	left.Err = errors.Join(errs...)
+	left.Err = errors.Join(left.Err, errors.Join(errs...))
 	if left.Slots > 0 {
 		return left
 	}

@@ -1,0 +1,330 @@
+package prefetch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+var plain = loader.Options{BatchSize: 2, Workers: 2}
+
+func TestNothingRunsBeforeTheFirstBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := false
+		data := canary{n: 10, width: 4, read: func(context.Context, int) error { read = true; return nil }}
+		r := newRig(t, data, cpu.Options{}, plain, prefetch.Options{})
+		synctest.Wait()
+		require.False(t, read)
+		require.Zero(t, r.tap.Count(0)) // no call but those that allocate
+		r.close()
+		require.NoError(t, r.pf.Close(), "Close is idempotent")
+	})
+}
+
+func TestThousandEpochsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		for range 3 {
+			require.NoError(t, r.epochs(1, nil))
+			require.NoError(t, r.pf.Seek(0, 0))
+		}
+		allocations := r.dev.Usage().Allocations
+		for epoch := range 1000 {
+			n := 0
+			for b, err := range r.pf.Batches(t.Context()) {
+				require.NoError(t, err)
+				require.Equal(t, epoch, b.Position().Epoch)
+				n++
+			}
+			require.Equal(t, 3, n)
+		}
+		require.Equal(t, allocations, r.dev.Usage().Allocations, "streams, events and memory are made once")
+		r.close()
+	})
+}
+
+func TestThousandAbandonedEpochsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 2000, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		allocations := r.dev.Usage().Allocations
+		for i := range 1000 {
+			for b, err := range r.pf.Batches(t.Context()) {
+				require.NoError(t, err)
+				require.Equal(t, i, b.Position().Batch, "each range goes on behind the last")
+				break
+			}
+		}
+		require.Equal(t, allocations, r.dev.Usage().Allocations)
+		r.close() // and the bubble ends only if no goroutine is left
+	})
+}
+
+func TestHoldingEverySlotFailsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, plain, prefetch.Options{Depth: 3})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		var held []prefetch.Batch
+		for range 3 {
+			b, err := rd.Next(t.Context())
+			require.NoError(t, err)
+			held = append(held, b)
+		}
+		_, err = rd.Next(t.Context())
+		var lease *prefetch.LeaseError
+		require.ErrorAs(t, err, &lease)
+		require.ErrorIs(t, err, prefetch.ErrLeases)
+		require.Equal(t, 3, lease.Outstanding)
+		require.Contains(t, lease.Taken[0], "lifecycle_test.go:", "the place that took it")
+		require.Contains(t, err.Error(), "3 leases outstanding")
+
+		clone, err := held[0].Clone()
+		require.NoError(t, err)
+		var got [3]reading
+		for i, b := range held {
+			got[i] = r.read(b, nil)
+			b.Release()
+		}
+		next, err := rd.Next(t.Context())
+		require.NoError(t, err, "the reader goes on once a slot is released")
+		require.Equal(t, 3, next.Position().Batch)
+		next.Release()
+		kept := make([]byte, clone.Field("bytes").View.Bytes())
+		require.NoError(t, r.compute.CopyD2H(kept, clone.Field("bytes").View))
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		for i := range got {
+			require.NoError(t, r.verify(got[i]))
+		}
+		require.Equal(t, got[0].bytes, kept)
+		require.NoError(t, clone.Free())
+		require.NoError(t, rd.Close())
+		r.close()
+	})
+}
+
+func TestTheLastBatchesMayAllBeHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, plain, prefetch.Options{Depth: 3})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		var held []prefetch.Batch
+		for range 3 {
+			b, err := rd.Next(t.Context())
+			require.NoError(t, err)
+			held = append(held, b)
+		}
+		for range 3 {
+			_, err = rd.Next(t.Context())
+			require.ErrorIs(t, err, prefetch.ErrEpochEnd)
+		}
+		for _, b := range held {
+			b.Release()
+		}
+		require.NoError(t, rd.Close())
+		r.close()
+	})
+}
+
+func TestUseAfterReleasePanicsWithTheHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, plain, prefetch.Options{Depth: 1})
+		var stale prefetch.Batch
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			if b.Position().Batch == 1 {
+				require.PanicsWithValue(t, recovered(func() { stale.Len() }), func() { stale.Len() })
+				require.Contains(t, recovered(func() { stale.Release() }), "Batch.Release after its release")
+				require.Contains(t, recovered(func() { stale.Field("bytes") }), "leased (epoch 0, batch 0)")
+			}
+			stale = b
+			b.Release() // the range's own release then finds nothing to do
+			require.Contains(t, recovered(b.Release), "after its release")
+		}
+		require.Contains(t, recovered(func() { prefetch.Batch{}.Len() }), "zero Batch")
+		r.close()
+	})
+}
+
+func recovered(f func()) (text string) {
+	defer func() { text, _ = recover().(string) }()
+	f()
+	return "no panic"
+}
+
+func TestALeaseOutlivesClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 4}, adversarial(time.Millisecond), plain, prefetch.Options{})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		b, err := rd.Next(t.Context())
+		require.NoError(t, err)
+		err = r.pf.Close()
+		var left *prefetch.CloseError
+		require.ErrorAs(t, err, &left)
+		require.Len(t, left.Leased, 1)
+		require.Contains(t, left.Leased[0], "epoch 0, batch 0, taken at ")
+		got := r.read(b, cpu.Busy(time.Millisecond)) // still legal
+		b.Release()
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		require.NoError(t, r.verify(got))
+		synctest.Wait() // the reaper has seen the event
+		r.nothingLeft()
+		_, err = rd.Next(t.Context())
+		require.ErrorIs(t, err, prefetch.ErrClosed)
+		require.NoError(t, rd.Close())
+		_, err = r.pf.Open(t.Context())
+		require.ErrorIs(t, err, prefetch.ErrClosed)
+	})
+}
+
+func TestCloseWaitsNoLongerThanItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 4}, adversarial(time.Millisecond), plain, prefetch.Options{CloseTimeout: time.Second})
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			require.NoError(t, r.compute.Launch(cpu.Busy(time.Minute)))
+			if b.Position().Batch == 1 {
+				break
+			}
+		}
+		start := time.Now()
+		err := r.pf.Close()
+		require.Equal(t, time.Second, time.Since(start))
+		var left *prefetch.CloseError
+		require.ErrorAs(t, err, &left)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotZero(t, r.dev.Usage().DeviceBytes, "nothing is freed while the device works on it")
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		synctest.Wait()
+		r.nothingLeft() // the reaper has freed it
+	})
+}
+
+func TestCloseWhileCopiesAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 4}, adversarial(100*time.Millisecond), plain, prefetch.Options{})
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			_ = b
+			break
+		}
+		require.NoError(t, r.pf.Close(), "Close waits for the copies before it frees their memory")
+		r.nothingLeft()
+	})
+}
+
+func TestCloseEndsARangeOfAnotherGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 20, width: 4, read: func(ctx context.Context, i int) error {
+			if i < 4 {
+				return nil
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}
+		r := newRig(t, data, cpu.Options{}, plain, prefetch.Options{})
+		done := make(chan error)
+		go func() {
+			var last error
+			for _, err := range r.pf.Batches(t.Context()) {
+				last = err
+			}
+			done <- last
+		}()
+		synctest.Wait()
+		require.NoError(t, r.pf.Close())
+		require.ErrorIs(t, <-done, prefetch.ErrClosed)
+		r.nothingLeft()
+	})
+}
+
+func TestCloseInTheLoopsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		var errs []error
+		for _, err := range r.pf.Batches(t.Context()) {
+			if err != nil {
+				errs = append(errs, err)
+				break
+			}
+			var left *prefetch.CloseError
+			require.ErrorAs(t, r.pf.Close(), &left)
+		}
+		require.Len(t, errs, 1)
+		require.ErrorIs(t, errs[0], prefetch.ErrClosed)
+		synctest.Wait()
+		r.nothingLeft()
+	})
+}
+
+func TestOneRangeAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		for _, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			_, err = r.pf.Open(t.Context())
+			require.ErrorIs(t, err, prefetch.ErrBusy)
+			require.ErrorIs(t, r.pf.Seek(0, 0), prefetch.ErrBusy)
+			require.ErrorIs(t, r.pf.Restore(r.pf.State()), prefetch.ErrBusy)
+			for _, err := range r.pf.Batches(t.Context()) {
+				require.ErrorIs(t, err, prefetch.ErrBusy)
+			}
+			break
+		}
+		r.close()
+	})
+}
+
+func TestRangingBehindTheLastEpochYieldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lo := plain
+		lo.Epochs = 2
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, lo, prefetch.Options{})
+		require.NoError(t, r.epochs(2, nil))
+		for range 3 {
+			for range r.pf.Batches(t.Context()) {
+				t.Fatal("a batch behind the last epoch")
+			}
+		}
+		require.Equal(t, 2, r.pf.Epoch())
+		r.close()
+	})
+}
+
+func TestUsedOnOrdersAnotherStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), plain, prefetch.Options{Depth: 2, MaxStreams: 2})
+		other, err := r.dev.NewStream(device.StreamOptions{Name: "other"})
+		require.NoError(t, err)
+		third, err := r.dev.NewStream(device.StreamOptions{Name: "third"})
+		require.NoError(t, err)
+		compute := r.compute
+		var all []reading
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			require.NoError(t, b.UsedOn(other))
+			require.NoError(t, b.UsedOn(other), "a second time changes nothing")
+			require.NoError(t, b.UsedOn(compute))
+			require.ErrorContains(t, b.UsedOn(third), "MaxStreams")
+			r.compute = other
+			all = append(all, r.read(b, cpu.Busy(7*time.Millisecond)))
+			r.compute = compute
+		}
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		require.Len(t, all, 20)
+		for _, got := range all {
+			require.NoError(t, r.verify(got))
+		}
+		require.NoError(t, errors.Join(r.pf.Close(), other.Close(), third.Close()))
+		r.nothingLeft()
+	})
+}
