@@ -1,0 +1,149 @@
+package loader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+)
+
+// numbers is a dataset of n samples that say which they are: field "index" holds
+// the index, "epoch" and "position" what the row said, "random" a word of the
+// row's random numbers, and "pixels" three bytes of the index. before, if not
+// nil, runs first and may fail the sample.
+type numbers struct {
+	n      int
+	before func(ctx context.Context, index int, row *loader.Row) error
+}
+
+var numberFields = []loader.Field{
+	{Name: "index", DType: dtype.Int64},
+	{Name: "epoch", DType: dtype.Int32},
+	{Name: "position", DType: dtype.Int64},
+	{Name: "random", DType: dtype.Uint64},
+	{Name: "pixels", DType: dtype.Uint8, Shape: []int{3}},
+	{Name: "nothing", DType: dtype.Float32, Shape: []int{0, 4}},
+}
+
+func (d numbers) Len() int               { return d.n }
+func (d numbers) Fields() []loader.Field { return numberFields }
+
+func (d numbers) Read(ctx context.Context, index int, row *loader.Row) error {
+	if d.before != nil {
+		if err := d.before(ctx, index, row); err != nil {
+			return err
+		}
+	}
+	writeNumber(index, row)
+	return nil
+}
+
+func writeNumber(index int, row *loader.Row) {
+	row.Int64s(0)[0] = int64(index)
+	row.Int32s(1)[0] = int32(row.Epoch())
+	row.Int64s(2)[0] = row.Position()
+	loader.Elements[uint64](row, 3)[0] = row.Rand().Uint64()
+	for i := range row.Uint8s(4) {
+		row.Uint8s(4)[i] = byte(index)
+	}
+}
+
+// batch is a delivered batch of numbers, copied out of its slot.
+type batch struct {
+	filled    loader.Filled
+	indices   []int64
+	positions []int64
+	random    []uint64
+}
+
+// values copies the rows of a field of a batch.
+func values[T loader.Element](l *loader.Loader, f loader.Filled, name string) []T {
+	field, ok := l.Layout().Lookup(name)
+	if !ok {
+		panic("no field " + name)
+	}
+	b := l.Layout().Rows(field, f.Slot.Bytes, f.N)
+	out := make([]T, len(b)/int(unsafe.Sizeof(*new(T))))
+	if len(out) > 0 {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), len(b)), b)
+	}
+	return out
+}
+
+// heap makes slots for l that the test finds all free at its end.
+func heap(t require.TestingT, l *loader.Loader, slots int) *loader.Heap {
+	mem, err := loader.NewHeap(l.Layout().Bytes(), slots)
+	require.NoError(t, err)
+	return mem
+}
+
+// one returns the first batch of l; its slot stays with the test.
+func one(t *testing.T, l *loader.Loader) loader.Filled {
+	mem := heap(t, l, 1)
+	run := l.Start(t.Context(), loader.Cursor{}, mem)
+	filled, err := run.Next(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, run.Close())
+	return filled
+}
+
+// read takes one batch of numbers and gives its slot back.
+func read(l *loader.Loader, run *loader.Run, mem *loader.Heap) (batch, error) {
+	f, err := run.Next(context.Background())
+	if err != nil {
+		return batch{}, err
+	}
+	b := batch{
+		filled:    f,
+		indices:   values[int64](l, f, "index"),
+		positions: values[int64](l, f, "position"),
+		random:    values[uint64](l, f, "random"),
+	}
+	b.filled.Substituted = append([]loader.Substitution(nil), f.Substituted...)
+	b.filled.Slot = loader.Slot{}
+	mem.Put(f.Slot)
+	return b, nil
+}
+
+// readEpoch takes batches up to the end of an epoch or of the data.
+func readEpoch(l *loader.Loader, run *loader.Run, mem *loader.Heap) (batches []batch, err error) {
+	for {
+		b, err := read(l, run, mem)
+		if err != nil {
+			return batches, err
+		}
+		batches = append(batches, b)
+	}
+}
+
+// readAll runs l from a cursor to the end and returns the batches. All slots are
+// free and no goroutine is left afterwards.
+func readAll(t require.TestingT, l *loader.Loader, at loader.Cursor, slots int) (batches []batch, err error) {
+	mem := heap(t, l, slots)
+	run := l.Start(context.Background(), at, mem)
+	for {
+		b, err := readEpoch(l, run, mem)
+		batches = append(batches, b...)
+		if !errors.Is(err, loader.ErrEpochEnd) {
+			require.NoError(t, run.Close())
+			require.Equal(t, slots, mem.Free())
+			if errors.Is(err, loader.ErrEnd) {
+				err = nil
+			}
+			return batches, err
+		}
+	}
+}
+
+// indices joins the batches' sample indices, padding left out.
+func indices(batches []batch) (all []int64) {
+	for _, b := range batches {
+		all = append(all, b.indices[:b.filled.Valid]...)
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package loader_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/tensor"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+)
+
+// span is 0, 1, 2 and so on.
+func span[T uint8 | int | float32](n int) []T {
+	s := make([]T, n)
+	for i := range s {
+		s[i] = T(i)
+	}
+	return s
+}
+
+func TestTensorsBecomeFields(t *testing.T) {
+	x := tensor.New(tensor.WithShape(5, 2, 3), tensor.WithBacking(span[float32](30)))
+	y := tensor.New(tensor.WithShape(5), tensor.WithBacking([]int{10, 11, 12, 13, 14}))
+	ok := tensor.New(tensor.WithShape(5, 1), tensor.WithBacking([]bool{true, false, true, false, true}))
+	ds, err := loader.FromTensors([]string{"x", "y", "ok"}, x, y, ok)
+	require.NoError(t, err)
+	require.Equal(t, 5, ds.Len())
+	require.Equal(t, []loader.Field{
+		{Name: "x", DType: dtype.Float32, Shape: []int{2, 3}},
+		{Name: "y", DType: dtype.Int64, Shape: []int{}},
+		{Name: "ok", DType: dtype.Bool, Shape: []int{1}},
+	}, ds.Fields())
+
+	l, err := loader.New(ds, loader.Options{BatchSize: 5, Epochs: 1})
+	require.NoError(t, err)
+	filled := one(t, l)
+	require.Equal(t, span[float32](30), values[float32](l, filled, "x"))
+	require.Equal(t, []int64{10, 11, 12, 13, 14}, values[int64](l, filled, "y"))
+	require.Equal(t, []bool{true, false, true, false, true}, values[bool](l, filled, "ok"))
+}
+
+func TestViewsOfTensorsKeepTheirOrder(t *testing.T) {
+	whole := func() *tensor.Dense {
+		return tensor.New(tensor.WithShape(4, 3), tensor.WithBacking(span[float32](12)))
+	}
+	rows, err := whole().Slice(tensor.S(1, 3))
+	require.NoError(t, err)
+	columns, err := whole().Slice(nil, tensor.S(1, 3))
+	require.NoError(t, err)
+	transposed := whole()
+	require.NoError(t, transposed.T())
+
+	for name, c := range map[string]struct {
+		view *tensor.Dense
+		want []float32
+	}{
+		"rows":       {rows.(*tensor.Dense), []float32{3, 4, 5, 6, 7, 8}},
+		"columns":    {columns.(*tensor.Dense), []float32{1, 2, 4, 5, 7, 8, 10, 11}},
+		"transposed": {transposed, []float32{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds, err := loader.FromTensors([]string{"x"}, c.view)
+			require.NoError(t, err)
+			l, err := loader.New(ds, loader.Options{BatchSize: ds.Len(), Epochs: 1})
+			require.NoError(t, err)
+			filled := one(t, l)
+			require.Equal(t, c.want, values[float32](l, filled, "x"))
+		})
+	}
+}
+
+func TestTensorsThatCannotBeFields(t *testing.T) {
+	four := tensor.New(tensor.WithShape(4), tensor.WithBacking(span[float32](4)))
+	for name, c := range map[string]struct {
+		bad  *tensor.Dense
+		want string
+	}{
+		"nil":          {nil, `"bad": is nil`},
+		"scalar":       {tensor.New(tensor.FromScalar(float32(1))), `"bad": is a scalar`},
+		"strings":      {tensor.New(tensor.WithShape(4), tensor.WithBacking(make([]string, 4))), `"bad": has elements of type string`},
+		"complex":      {tensor.New(tensor.WithShape(4), tensor.WithBacking(make([]complex64, 4))), `"bad": has elements of type complex64`},
+		"other length": {tensor.New(tensor.WithShape(3), tensor.WithBacking(span[float32](3))), `"bad": has 3 samples, "four" has 4`},
+		"column-major": {tensor.New(tensor.WithShape(4, 2), tensor.AsFortran(span[float32](8))), `"bad": is column-major`},
+		"masked": {
+			tensor.New(tensor.WithShape(4), tensor.WithBacking(span[float32](4), []bool{true, false, true, false})),
+			`"bad": is masked`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := loader.FromTensors([]string{"four", "bad"}, four, c.bad)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	_, err := loader.FromTensors([]string{"a", "b"}, four)
+	require.ErrorContains(t, err, "2 names for 1 tensors")
+}
