@@ -42,7 +42,7 @@ func newGPU(cu *symbols, o Options) *gpu {
 
 // prepare does all that must not happen once work flows: it asks for the range of
 // priorities, loads the modules and decides how to pin.
-func (d *gpu) prepare() error {
+func (d *gpu) prepare(modules []*driver.Module) error {
 	g, err := d.enter("Open")
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (d *gpu) prepare() error {
 	}
 	d.numa = numaNode(p.PCI)
 	p.Notes = append(p.Notes, d.pinningNote())
-	err = g.loadModules(driver.Modules())
+	err = g.loadModules(modules)
 	if left := g.leave(success); err == nil {
 		err = left
 	}

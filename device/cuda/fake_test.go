@@ -71,7 +71,7 @@ func newFake(t *testing.T) (*fake, *symbols) {
 // thread was left with a context.
 func openFake(t *testing.T, o Options) (*fake, *gpu) {
 	f, s := newFake(t)
-	d, err := open(s, o)
+	d, err := open(s, o, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, d.Close())

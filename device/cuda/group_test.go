@@ -150,4 +150,3 @@ func TestPushFails(t *testing.T) {
 	_, err = d.Alloc(1)
 	require.NoError(t, err)
 }
-

@@ -112,24 +112,29 @@ func TestJITLog(t *testing.T) {
 	require.ErrorContains(t, err, "line 5; fatal : Parsing error")
 }
 
-// Every registered module is loaded when the device opens, with every entry point.
+// Every module is loaded when the device opens, with every entry point.
 func TestModulesLoadAtOpen(t *testing.T) {
-	m := driver.RegisterModule(&driver.Module{Name: "registered", PTX: testPTX})
-	f, d := openFake(t, Options{})
+	f, table := newFake(t)
+	m := &driver.Module{Name: "test", PTX: testPTX}
+	d, err := open(table, Options{}, []*driver.Module{m})
+	require.NoError(t, err)
 	s := newStream(t, d)
 	require.Contains(t, f.callNames(), "cuModuleLoadDataEx")
 	f.reset()
 	l := &driver.Launch{Kernel: &driver.Kernel{Name: "nothing", Module: m}, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 	require.NoError(t, d.Launch(s, l))
 	require.Equal(t, []string{"cuLaunchKernel"}, f.callNames())
+	require.NoError(t, d.Close())
+	require.Contains(t, f.callNames(), "cuModuleUnload")
 }
 
 func TestOpenGivesTheContextBackIfAModuleFails(t *testing.T) {
-	driver.RegisterModule(&driver.Module{Name: "any", PTX: testPTX})
-	f, s := newFake(t)
-	f.fail("cuModuleLoadDataEx", 222)
-	_, err := open(s, Options{})
-	require.ErrorIs(t, err, driver.ErrUnsupported)
-	require.Contains(t, f.callNames(), "cuDevicePrimaryCtxRelease_v2")
-	f.requireNoContext()
+	for _, failing := range []string{"cuModuleLoadDataEx", "cuModuleGetFunction"} {
+		f, s := newFake(t)
+		f.fail(failing, 222)
+		_, err := open(s, Options{}, []*driver.Module{{Name: "any", PTX: testPTX}})
+		require.ErrorIs(t, err, driver.ErrUnsupported)
+		require.Contains(t, f.callNames(), "cuDevicePrimaryCtxRelease_v2")
+		f.requireNoContext()
+	}
 }

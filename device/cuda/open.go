@@ -60,7 +60,7 @@ func Open(o Options) (*device.Device, error) {
 		return nil, unavailable("Open", o.name(), err)
 	}
 	o.Sync = o.Sync || os.Getenv("LEAT_SYNC") == "1"
-	d, err := open(cu, o)
+	d, err := open(cu, o, driver.Modules())
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func list(cu *symbols) ([]driver.Properties, error) {
 	return all, nil
 }
 
-// open makes a device over the functions of cu.
-func open(cu *symbols, o Options) (*gpu, error) {
+// open makes a device over the functions of cu, with modules loaded.
+func open(cu *symbols, o Options, modules []*driver.Module) (*gpu, error) {
 	d := newGPU(cu, o)
 	g := newGroup(d, "Open")
 	defer g.end()
@@ -136,7 +136,7 @@ func open(cu *symbols, o Options) (*gpu, error) {
 		return nil, g.noContext(r)
 	}
 	d.ctx = g.handle()
-	if err := d.prepare(); err != nil {
+	if err := d.prepare(modules); err != nil {
 		g.call(cu.primaryCtxRelease, uintptr(d.ordinal))
 		return nil, err
 	}

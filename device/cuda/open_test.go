@@ -58,7 +58,7 @@ func TestOpenByUUID(t *testing.T) {
 	require.Equal(t, 1, d.Properties().Index)
 
 	_, s := newFake(t)
-	_, err := open(s, Options{UUID: "GPU-0"})
+	_, err := open(s, Options{UUID: "GPU-0"}, nil)
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.ErrorContains(t, err, "among the 2")
 }
@@ -98,7 +98,7 @@ func TestReasonsForNoDevice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f, s := newFake(t)
 			c.spoil(f)
-			_, err := open(s, Options{})
+			_, err := open(s, Options{}, nil)
 			require.ErrorIs(t, err, driver.ErrUnavailable)
 			require.ErrorContains(t, err, c.reason)
 			f.requireNoContext()
@@ -107,7 +107,7 @@ func TestReasonsForNoDevice(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
 		f, s := newFake(t)
 		f.fail("cuDevicePrimaryCtxRetain", outOfMemory)
-		_, err := open(s, Options{})
+		_, err := open(s, Options{}, nil)
 		require.ErrorIs(t, err, driver.ErrOutOfMemory)
 	})
 }
@@ -161,7 +161,7 @@ func TestFeaturesSwitchOff(t *testing.T) {
 		t.Run(sym.name, func(t *testing.T) {
 			_, s := newFake(t)
 			*s.table()[i].address = 0
-			d, err := open(s, Options{})
+			d, err := open(s, Options{}, nil)
 			require.NoError(t, err)
 			require.Contains(t, d.Properties().Notes, fmt.Sprintf("the driver lacks %s: %s", sym.name, sym.without))
 			if use := uses[sym.name]; use != nil {
