@@ -72,12 +72,11 @@ type Pool struct {
 	}
 	pageable bool
 
-	free   chan *Buffer  // holds every free buffer; never closed
-	broken chan struct{} // closed when no buffer can be got any more; err says why
-
+	free     chan *Buffer // holds every free buffer; never closed
 	recycler recycler
 
 	mu          sync.Mutex
+	broken      chan struct{} // closed while no buffer can be got; err says why
 	err         error
 	quarantined int
 }
@@ -183,10 +182,13 @@ func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
 		p.stats.waits.Add(1)
 		p.stats.waitTime.Add(int64(time.Since(start)))
 	}()
+	p.mu.Lock()
+	broken := p.broken
+	p.mu.Unlock()
 	select {
 	case b := <-p.free:
 		return p.take(b), nil
-	case <-p.broken:
+	case <-broken:
 		return nil, p.failure()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -225,17 +227,44 @@ func (p *Pool) Quarantine(b *Buffer) {
 	}
 }
 
-// Drain waits until no copy is in flight and the recycler has ended.
-func (p *Pool) Drain(ctx context.Context) error { return p.recycler.drain(ctx) }
+// Failed is the device's error that ended the recycling, nil if there was none.
+func (p *Pool) Failed() error {
+	if err := p.failure(); err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrExhausted) {
+		return err
+	}
+	return nil
+}
+
+// Recover takes up work again after a device's error that was not the device's
+// end. The caller has seen the copies' stream come to rest since: nothing in flight
+// is being read any more.
+func (p *Pool) Recover() {
+	if p.Failed() == nil {
+		return
+	}
+	p.recycler.freeAll()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err, p.broken = nil, make(chan struct{})
+}
+
+// Drain waits until no copy is in flight and the recycler has ended. A device's
+// error that ended the recycling ends the wait too.
+func (p *Pool) Drain(ctx context.Context) error {
+	if err := p.recycler.drain(ctx); err != nil {
+		return err
+	}
+	return p.Failed()
+}
 
 // Close gives the memory back when no copy is in flight. If ctx ends before, or if
 // buffers are held or quarantined, those keep their memory and the error says how
 // many; Close may then be called again.
 func (p *Pool) Close(ctx context.Context) error {
-	p.fail(ErrClosed)
 	if err := p.Drain(ctx); err != nil {
-		return fmt.Errorf("pinnedpool: copies are still in flight, nothing was freed: %w", err)
+		return fmt.Errorf("pinnedpool: copies may still be in flight, nothing was freed: %w", err)
 	}
+	p.fail(ErrClosed)
 	return p.release()
 }
 

@@ -15,6 +15,7 @@ type recycler struct {
 	queue   []*Buffer // a ring: buffers in flight in the order of their copies
 	head, n int
 	running bool
+	failed  bool          // an event's error ended the goroutine; freeAll makes good
 	idle    chan struct{} // made by drain, closed by the goroutine when it ends
 }
 
@@ -35,7 +36,7 @@ func (r *recycler) add(b *Buffer) {
 	defer r.mu.Unlock()
 	r.queue[(r.head+r.n)%len(r.queue)] = b
 	r.n++
-	if !r.running {
+	if !r.running && !r.failed {
 		r.running = true
 		go r.loop()
 	}
@@ -61,6 +62,18 @@ func (r *recycler) run() {
 			return
 		}
 	}
+}
+
+// freeAll frees what an abandoned goroutine has left in the queue.
+func (r *recycler) freeAll() {
+	for b := r.oldestInFlight(); b != nil; b = r.oldestInFlight() {
+		b.move(inFlight, free)
+		r.drop()
+		r.pool.free <- b
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = false
 }
 
 // oldest is the buffer to wait for; with none left the goroutine has ended.
@@ -95,6 +108,7 @@ func (r *recycler) drop() {
 func (r *recycler) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.failed = true
 	r.end()
 }
 

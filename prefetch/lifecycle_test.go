@@ -34,7 +34,7 @@ func TestThousandEpochsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, plain, prefetch.Options{})
 		for range 3 {
-			require.NoError(t, r.epochs(1, nil))
+			require.NoError(t, r.epochs(1, 0))
 			require.NoError(t, r.pf.Seek(0, 0))
 		}
 		allocations := r.dev.Usage().Allocations
@@ -91,7 +91,7 @@ func TestHoldingEverySlotFailsAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		var got [3]reading
 		for i, b := range held {
-			got[i] = r.read(b, nil)
+			got[i] = r.read(b, 0)
 			b.Release()
 		}
 		next, err := rd.Next(t.Context())
@@ -172,7 +172,7 @@ func TestALeaseOutlivesClose(t *testing.T) {
 		require.ErrorAs(t, err, &left)
 		require.Len(t, left.Leased, 1)
 		require.Contains(t, left.Leased[0], "epoch 0, batch 0, taken at ")
-		got := r.read(b, cpu.Busy(time.Millisecond)) // still legal
+		got := r.read(b, time.Millisecond) // still legal
 		b.Release()
 		require.NoError(t, r.dev.Synchronize(t.Context()))
 		require.NoError(t, r.verify(got))
@@ -289,7 +289,7 @@ func TestRangingBehindTheLastEpochYieldsNothing(t *testing.T) {
 		lo := plain
 		lo.Epochs = 2
 		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, lo, prefetch.Options{})
-		require.NoError(t, r.epochs(2, nil))
+		require.NoError(t, r.epochs(2, 0))
 		for range 3 {
 			for range r.pf.Batches(t.Context()) {
 				t.Fatal("a batch behind the last epoch")
@@ -316,7 +316,7 @@ func TestUsedOnOrdersAnotherStream(t *testing.T) {
 			require.NoError(t, b.UsedOn(compute))
 			require.ErrorContains(t, b.UsedOn(third), "MaxStreams")
 			r.compute = other
-			all = append(all, r.read(b, cpu.Busy(7*time.Millisecond)))
+			all = append(all, r.read(b, 7*time.Millisecond))
 			r.compute = compute
 		}
 		require.NoError(t, r.dev.Synchronize(t.Context()))

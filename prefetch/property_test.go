@@ -29,7 +29,7 @@ func TestEveryBatchOnceInOrder(t *testing.T) {
 							r := newRig(t, canary{n: n, width: 5}, adversarial(2*time.Millisecond),
 								loader.Options{BatchSize: batch, Shuffle: true, Seed: 3, Workers: workers, Epochs: 2},
 								prefetch.Options{Depth: depth, HostSlots: hostSlots})
-							require.NoError(t, r.epochs(2, cpu.Busy(3*time.Millisecond)), "%d samples", n)
+							require.NoError(t, r.epochs(2, 3*time.Millisecond), "%d samples", n)
 							r.close()
 						}
 					})
@@ -101,7 +101,7 @@ func (r *rig) until(stop int, way string) (all []reading) {
 			return all
 		}
 		require.NoError(r.t, err)
-		all = append(all, r.read(b, cpu.Busy(2*time.Millisecond)))
+		all = append(all, r.read(b, 2*time.Millisecond))
 		if len(all) < stop {
 			continue
 		}

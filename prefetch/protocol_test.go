@@ -51,7 +51,7 @@ func TestEveryEdgeIsNeeded(t *testing.T) {
 				loader.Options{BatchSize: 4, Shuffle: true, Seed: 7, Workers: 2},
 				prefetch.Options{Depth: depth, HostSlots: hostSlots})
 			armed := r.tap.Arm(rule)
-			err = r.epochs(1, cpu.Busy(compute))
+			err = r.epochs(1, compute)
 			fired = armed.Fired()
 			r.close()
 		})

@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/device/devicetest"
+	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
@@ -59,17 +61,24 @@ type rig struct {
 	compute *device.Stream
 	pf      *prefetch.Prefetcher
 	before  device.Usage
+	spin    func(*device.Stream, time.Duration) error // keeps a stream busy
 }
 
 func newRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
-	r := &rig{t: t, data: data}
+	drv, err := cpu.New(co)
+	require.NoError(t, err)
+	return newRigOn(t, drv, cpuSpin, data, lo, po)
+}
+
+func cpuSpin(s *device.Stream, d time.Duration) error { return s.Launch(cpu.Busy(d)) }
+
+func newRigOn(t *testing.T, drv driver.Device, spin func(*device.Stream, time.Duration) error, data canary, lo loader.Options, po prefetch.Options) *rig {
+	t.Helper()
+	r := &rig{t: t, data: data, spin: spin, tap: devicetest.NewTap(drv)}
 	var err error
 	r.ld, err = loader.New(data, lo)
 	require.NoError(t, err)
-	drv, err := cpu.New(co)
-	require.NoError(t, err)
-	r.tap = devicetest.NewTap(drv)
 	r.dev = device.New(r.tap)
 	r.compute, err = r.dev.NewStream(device.StreamOptions{Name: "compute"})
 	require.NoError(t, err)
@@ -105,13 +114,13 @@ type reading struct {
 	bytes []byte
 }
 
-// read submits, behind busy, copies of the batch's fields as compute sees them
+// read submits, behind a kernel that takes busy, copies of the batch's fields as compute sees them
 // when it gets there.
-func (r *rig) read(b prefetch.Batch, busy *device.Launch) reading {
+func (r *rig) read(b prefetch.Batch, busy time.Duration) reading {
 	r.t.Helper()
 	got := reading{at: b.Position(), rows: b.Len(), valid: b.Valid()}
-	if busy != nil {
-		require.NoError(r.t, r.compute.Launch(busy))
+	if busy > 0 {
+		require.NoError(r.t, r.spin(r.compute, busy))
 	}
 	for name, to := range map[string]*[]byte{"index": &got.index, "bytes": &got.bytes} {
 		f := b.Field(name)
@@ -142,7 +151,7 @@ func (r *rig) verify(got reading) error {
 
 // epochs ranges over n epochs, reads every batch on the device, and returns the
 // first error of the pipeline or of the contents.
-func (r *rig) epochs(n int, busy *device.Launch) error {
+func (r *rig) epochs(n int, busy time.Duration) error {
 	var all []reading
 	for range n {
 		for b, err := range r.pf.Batches(context.Background()) {

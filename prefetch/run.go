@@ -99,7 +99,7 @@ func (p *Prefetcher) recover(ctx context.Context) error {
 			lost = append(lost, s)
 		}
 	}
-	if len(uncertain)+len(lost) == 0 {
+	if len(uncertain)+len(lost) == 0 && p.pool.Failed() == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.options.CloseTimeout)
@@ -117,6 +117,7 @@ func (p *Prefetcher) recover(ctx context.Context) error {
 		s.move(retired, free)
 		p.free <- s
 	}
+	p.pool.Recover()
 	for _, b := range uncertain {
 		p.pool.Put(b)
 	}

@@ -33,7 +33,7 @@ func steps(t *testing.T, batches int, in, compute time.Duration, po prefetch.Opt
 	r := newRig(t, canary{n: batches, width: 8}, cpu.Options{Model: modelled(in)},
 		loader.Options{BatchSize: 1, Workers: 2}, po)
 	start := time.Now()
-	require.NoError(t, r.epochs(1, cpu.Busy(compute)))
+	require.NoError(t, r.epochs(1, compute))
 	took := time.Since(start)
 	r.close()
 	return took
@@ -70,7 +70,7 @@ func TestTimingSaysWhoWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 50, width: 8}, cpu.Options{Model: modelled(4 * ms)},
 			loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{Timing: true})
-		require.NoError(t, r.epochs(1, cpu.Busy(3*ms)))
+		require.NoError(t, r.epochs(1, 3*ms))
 		s := r.pf.Stats()
 		require.EqualValues(t, 50, s.TimedBatches)
 		require.Equal(t, 200*ms, s.CopyTime)
