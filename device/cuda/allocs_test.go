@@ -6,11 +6,14 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cuda/latch"
 	"github.com/leat-go/leat/device/driver"
 )
 
@@ -48,6 +51,26 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	batch()
 	require.Zero(t, testing.AllocsPerRun(200, batch))
+}
+
+func TestGPUSteadyStateAllocatesNothing(t *testing.T) {
+	dev := openGPU(t, Options{})
+	s, ready := gpuStream(t, dev, ""), gpuEvent(t, dev, device.EventOptions{BlockingSync: true})
+	buf, mem := gpuBuffer(t, dev, 1<<20), gpuHost(t, dev, 1<<20)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	batch := func() {
+		check(t, s.Wait(ready))
+		check(t, s.CopyH2D(buf, mem))
+		check(t, s.Record(ready))
+		check(t, latch.Spin(s, time.Microsecond))
+		check(t, ready.Synchronize(ctx))
+	}
+	check(t, s.Record(ready))
+	batch()
+	before := dev.Usage()
+	require.Zero(t, testing.AllocsPerRun(500, batch))
+	require.Equal(t, before, dev.Usage())
 }
 
 // check is require.NoError without its allocations.
