@@ -1,0 +1,75 @@
+package prefetch_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// In steady state a batch costs no Go allocation and no allocating driver call,
+// over all goroutines. The runtime's own are few and not one a batch.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	for name, timing := range map[string]bool{"plain": false, "timing": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, canary{n: 1 << 20, width: 16}, cpu.Options{},
+				loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, prefetch.Options{Timing: timing})
+			var before, after runtime.MemStats
+			var allocations int64
+			const warmUp, batches = 500, 4000
+			n := 0
+			for b, err := range r.pf.Batches(context.Background()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b.Field("bytes").View.Bytes() != 16*16 || b.Len() != 16 {
+					t.Fatal("not a full batch")
+				}
+				switch n++; n {
+				case warmUp:
+					allocations = r.dev.Usage().Allocations
+					runtime.GC()
+					runtime.ReadMemStats(&before)
+				case warmUp + batches:
+					runtime.ReadMemStats(&after)
+				}
+				if n == warmUp+batches {
+					break
+				}
+			}
+			require.Equal(t, allocations, r.dev.Usage().Allocations)
+			require.Less(t, after.Mallocs-before.Mallocs, uint64(batches/10))
+			r.close()
+		})
+	}
+}
+
+func TestAHostBatchAllocatesNothing(t *testing.T) {
+	ld, err := loader.New(canary{n: 1 << 20, width: 16}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2})
+	require.NoError(t, err)
+	pf, err := prefetch.NewHost(ld, prefetch.Options{})
+	require.NoError(t, err)
+	rd, err := pf.Open(context.Background())
+	require.NoError(t, err)
+	next := func() {
+		b, err := rd.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dense, err := b.Tensor("bytes"); err != nil || dense.Shape()[0] != 16 {
+			t.Fatal("not a full batch", err)
+		}
+		b.Release()
+	}
+	for range 500 {
+		next()
+	}
+	require.Less(t, testing.AllocsPerRun(4000, next), 0.1)
+	require.NoError(t, rd.Close())
+	require.NoError(t, pf.Close())
+}

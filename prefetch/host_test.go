@@ -1,0 +1,139 @@
+package prefetch_test
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/tensor"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// every is a dataset with a field of each element type that a tensor can hold.
+type every struct{ types []dtype.Type }
+
+func everyType() every {
+	var e every
+	for t := dtype.Bool; t.Valid(); t++ {
+		e.types = append(e.types, t)
+	}
+	return e
+}
+
+func (e every) Len() int { return 10 }
+
+func (e every) Fields() []loader.Field {
+	var fields []loader.Field
+	for _, t := range e.types {
+		fields = append(fields, loader.Field{Name: t.String(), DType: t, Shape: []int{3}})
+	}
+	return append(fields, loader.Field{Name: "empty", DType: dtype.Float32, Shape: []int{0, 3}})
+}
+
+func (e every) Read(_ context.Context, index int, row *loader.Row) error {
+	for i := range e.types {
+		b := row.Bytes(i)
+		clear(b)
+		for j := 0; j < len(b); j += len(b) / 3 {
+			b[j] = byte(index) & 1 // a legal bool too
+		}
+	}
+	return nil
+}
+
+func TestHostBatchesAreTheSlotsThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ld, err := loader.New(everyType(), loader.Options{BatchSize: 4, Workers: 2})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 2})
+		require.NoError(t, err)
+		headers := map[*tensor.Dense]bool{}
+		for range 4 {
+			first := 0
+			for b, err := range pf.Batches(t.Context()) {
+				require.NoError(t, err)
+				require.Nil(t, b.Stream())
+				for _, f := range b.Fields() {
+					if f.Name == "empty" {
+						_, err := b.Tensor(f.Name)
+						require.ErrorContains(t, err, "no elements")
+						continue
+					}
+					dense, err := b.Tensor(f.Name)
+					require.NoError(t, err)
+					headers[dense] = true
+					require.Equal(t, tensor.Shape{b.Len(), 3}, dense.Shape())
+					require.Len(t, f.Bytes, b.Len()*3*f.DType.Bytes())
+					require.Equal(t, uintptr(len(f.Bytes)), dense.MemSize())
+					f.Bytes[0]++ // the tensor and the field are one memory
+					at, err := dense.At(0, 0)
+					require.NoError(t, err)
+					require.NotNil(t, at)
+					require.Equal(t, byte(first)&1+1, f.Bytes[0])
+				}
+				first += b.Len()
+			}
+			require.Equal(t, 10, first)
+		}
+		require.LessOrEqual(t, len(headers), 2*2*len(everyType().types), "a full and a tail header a slot and field, made once")
+		require.NoError(t, pf.Close())
+	})
+}
+
+func TestATensorThatItsUserReshapedIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ld, err := loader.New(canary{n: 8, width: 6}, loader.Options{BatchSize: 4, Workers: 1})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
+		require.NoError(t, err)
+		for b, err := range pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			dense, err := b.Tensor("bytes")
+			require.NoError(t, err)
+			require.Equal(t, tensor.Shape{4, 6}, dense.Shape())
+			require.NoError(t, dense.Reshape(6, 4))
+			require.NoError(t, dense.T())
+		}
+		require.NoError(t, pf.Close())
+	})
+}
+
+func TestHostLeasesReturnToTheProducers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ld, err := loader.New(canary{n: 20, width: 6}, loader.Options{BatchSize: 2, Workers: 2})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
+		require.NoError(t, err)
+		rd, err := pf.Open(t.Context())
+		require.NoError(t, err)
+		var held []prefetch.Batch
+		for range 3 {
+			b, err := rd.Next(t.Context())
+			require.NoError(t, err)
+			held = append(held, b)
+		}
+		_, err = rd.Next(t.Context())
+		require.ErrorIs(t, err, prefetch.ErrLeases)
+		for i, b := range held {
+			index := binary.LittleEndian.Uint64(b.Field("index").Bytes)
+			require.EqualValues(t, 2*i, index)
+		}
+		held[0].Release()
+		b, err := rd.Next(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 6, binary.LittleEndian.Uint64(b.Field("index").Bytes))
+		var left *prefetch.CloseError
+		require.ErrorAs(t, pf.Close(), &left)
+		require.Len(t, left.Leased, 3)
+		require.EqualValues(t, 2, binary.LittleEndian.Uint64(held[1].Field("index").Bytes), "a lease outlives Close")
+		for _, b := range []prefetch.Batch{held[1], held[2], b} {
+			b.Release()
+		}
+		require.NoError(t, rd.Close())
+	})
+}
