@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"unsafe"
 
@@ -36,22 +37,22 @@ const (
 // A hostBlock is host memory that the device knows of.
 type hostBlock struct {
 	origin hostOrigin
-	mem    []byte // what was mapped, or the caller's memory, which is kept alive
+	mem    []byte // what CUDA allocated, what was mapped, or the caller's own, kept alive
 }
 
-// pinned are the blocks by address.
+// pinned are the blocks by the address that the caller knows.
 type pinned struct {
 	mu     sync.Mutex
 	blocks map[uintptr]hostBlock
 }
 
-func (p *pinned) put(b hostBlock) {
+func (p *pinned) put(address uintptr, b hostBlock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.blocks == nil {
 		p.blocks = make(map[uintptr]hostBlock)
 	}
-	p.blocks[start(b.mem)] = b
+	p.blocks[address] = b
 }
 
 // take removes the block that begins where mem does, if its origin is one of want.
@@ -117,12 +118,16 @@ func (d *gpu) eitherWay(bytes int64, first, second func(int64) ([]byte, error)) 
 	return mem, nil
 }
 
+// allocHost asks for a page more than bytes, less one: CUDA cuts small blocks from
+// larger ones and aligns them to less than a page.
 func (d *gpu) allocHost(bytes int64) ([]byte, error) {
+	page := int64(os.Getpagesize())
+	size := bytes + page - 1
 	g, err := d.enter("AllocHost")
 	if err != nil {
 		return nil, err
 	}
-	r := g.call(d.cu.memHostAlloc, g.result0(), uintptr(bytes), hostPortable|hostDeviceMap)
+	r := g.call(d.cu.memHostAlloc, g.result0(), uintptr(size), hostPortable|hostDeviceMap)
 	p := g.pointer()
 	if r != success {
 		err := g.refine(r, driver.ErrOutOfMemory, pinRefused(bytes))
@@ -132,9 +137,11 @@ func (d *gpu) allocHost(bytes int64) ([]byte, error) {
 	if err := g.leave(success); err != nil {
 		return nil, err
 	}
-	mem := unsafe.Slice((*byte)(p), bytes)
-	clear(mem) // cuMemHostAlloc promises nothing of its contents
-	d.pinned.put(hostBlock{hostAllocated, mem})
+	block := unsafe.Slice((*byte)(p), size)
+	head := -int64(uintptr(p)) & (page - 1)
+	mem := block[head : head+bytes : head+bytes]
+	clear(mem) // CUDA promises nothing of its contents
+	d.pinned.put(start(mem), hostBlock{hostAllocated, block})
 	return mem, nil
 }
 
@@ -160,7 +167,7 @@ func (d *gpu) mapHost(bytes int64, o hostOrigin) ([]byte, error) {
 			return nil, err
 		}
 	}
-	d.pinned.put(hostBlock{o, pages})
+	d.pinned.put(start(pages), hostBlock{o, pages})
 	return pages[:bytes:bytes], nil
 }
 
@@ -235,7 +242,7 @@ func (d *gpu) RegisterHost(mem []byte, c driver.HostConfig) error {
 	if err != nil {
 		return d.explainRegister(err, c)
 	}
-	d.pinned.put(hostBlock{hostRegistered, mem})
+	d.pinned.put(start(mem), hostBlock{hostRegistered, mem})
 	return nil
 }
 

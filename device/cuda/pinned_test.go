@@ -47,6 +47,7 @@ func TestPinning(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, mem, int(c.bytes))
 		require.Equal(t, c.bytes, int64(cap(mem)), "appending must not run into what lies behind")
+		require.Zero(t, start(mem)%4096)
 		require.Equal(t, c.alloc, f.callNames())
 		f.reset()
 		require.NoError(t, d.FreeHost(mem))

@@ -33,17 +33,17 @@ func (d *gpu) done(op string, known bool, query, handle uintptr) (bool, error) {
 	return true, nil
 }
 
-// await blocks until the driver's call to fn returns, or ctx is done. A context
-// that can't be cancelled costs no goroutine, and neither does work already done,
-// which query tells where there is one.
+// await blocks until the driver's call to fn returns, or ctx is done. Work already
+// done, which query tells where there is one, is so whatever ctx says, and costs no
+// goroutine; neither does a context that can't be cancelled.
 func (d *gpu) await(ctx context.Context, op string, query, fn, handle uintptr) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if query != 0 {
 		if done, err := d.done(op, true, query, handle); done || err != nil {
 			return err
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	if ctx.Done() == nil {
 		return d.block(op, fn, handle)

@@ -95,9 +95,15 @@ func (l *Latch) Close() error { return l.mem.Free() }
 
 // Spin keeps s busy for d.
 func Spin(s *device.Stream, d time.Duration) error {
+	launch := SpinLaunch(d)
+	return s.Launch(&launch)
+}
+
+// SpinLaunch is what Spin submits, for drivers' wrappers.
+func SpinLaunch(d time.Duration) device.Launch {
 	launch := device.Launch{Kernel: spin, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
 	launch.Args.Uint64(uint64(d.Nanoseconds()))
-	return s.Launch(&launch)
+	return launch
 }
 
 // Fault stores at an address where there is no memory, which ends the device for
