@@ -1,0 +1,306 @@
+package loader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// corrupt is a user's own type of error.
+type corrupt struct{ index int }
+
+func (c *corrupt) Error() string { return fmt.Sprintf("sample %d is corrupt", c.index) }
+
+// failAt fails the samples listed.
+func failAt(bad ...int) func(context.Context, int, *loader.Row) error {
+	return func(_ context.Context, index int, _ *loader.Row) error {
+		if slices.Contains(bad, index) {
+			return &corrupt{index}
+		}
+		return nil
+	}
+}
+
+func TestAFailureIsDeliveredAtItsPlaceWithTheUsersError(t *testing.T) {
+	for name, sample := range map[string]int{"first": 0, "middle": 70, "last": 99} {
+		t.Run(name, func(t *testing.T) {
+			l := newNumbers(t, numbers{n: 100, before: failAt(sample)}, loader.Options{BatchSize: 10, Epochs: 2, Workers: 3})
+			mem := heap(t, l, 4)
+			run := l.Start(t.Context(), loader.Cursor{}, mem)
+			batches, err := readEpoch(l, run, mem)
+			require.Len(t, batches, sample/10, "the batches before it come first")
+
+			var failure *loader.Error
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, 0, failure.Epoch)
+			require.Equal(t, sample/10, failure.Batch)
+			require.Equal(t, sample, failure.Sample)
+			require.EqualValues(t, sample, failure.Position)
+			require.Equal(t, loader.StageRead, failure.Stage)
+			var own *corrupt
+			require.ErrorAs(t, err, &own)
+			require.Equal(t, sample, own.index)
+			for range 3 {
+				_, again := run.Next(t.Context())
+				require.Equal(t, err, again, "and for ever after")
+			}
+			require.NoError(t, run.Close())
+			require.Equal(t, 4, mem.Free())
+		})
+	}
+}
+
+func TestTheLowestPositionIsReportedWhicheverWorkerIsFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 60).Draw(t, "n")
+		bad := rapid.SliceOfN(rapid.IntRange(0, n-1), 1, 10).Draw(t, "bad")
+		o := loader.Options{
+			BatchSize: rapid.IntRange(1, 20).Draw(t, "batch"), Shuffle: true, Seed: rapid.Uint64().Draw(t, "seed"),
+			Workers: rapid.IntRange(1, 8).Draw(t, "workers"), Epochs: 1,
+		}
+		l := newNumbers(t, numbers{n: n, before: failAt(bad...)}, o)
+		order, first := l.Order(0), int64(0)
+		for !slices.Contains(bad, order.At(first)) {
+			first++
+		}
+		batches, err := readAll(t, l, loader.Cursor{}, rapid.IntRange(1, 4).Draw(t, "slots"))
+		var failure *loader.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, first, failure.Position)
+		require.Equal(t, order.At(first), failure.Sample)
+		require.Len(t, batches, int(first)/o.BatchSize)
+	})
+}
+
+func TestEndOfFileFromADatasetIsAFailure(t *testing.T) {
+	eof := func(_ context.Context, index int, _ *loader.Row) error {
+		if index == 5 {
+			return io.EOF
+		}
+		return nil
+	}
+	l := newNumbers(t, numbers{n: 10, before: eof}, loader.Options{BatchSize: 2, Epochs: 1})
+	batches, err := readAll(t, l, loader.Cursor{}, 2)
+	require.Len(t, batches, 2)
+	var failure *loader.Error
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, 5, failure.Sample)
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestAPanicBecomesAnErrorWithItsStack(t *testing.T) {
+	explode := func(_ context.Context, index int, _ *loader.Row) error {
+		if index == 12 {
+			panic(&corrupt{index})
+		}
+		return nil
+	}
+	l := newNumbers(t, numbers{n: 20, before: explode}, loader.Options{BatchSize: 5, Epochs: 1, Workers: 2})
+	batches, err := readAll(t, l, loader.Cursor{}, 2)
+	require.Len(t, batches, 2)
+	var failure *loader.Error
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, 12, failure.Sample)
+	var caught *loader.PanicError
+	require.ErrorAs(t, err, &caught)
+	require.Contains(t, string(caught.Stack), "TestAPanicBecomesAnErrorWithItsStack")
+	var own *corrupt
+	require.ErrorAs(t, err, &own, "what was panicked with, if it is an error")
+}
+
+func TestASampleOfTheWrongTypeOrSizePanicsIntoAnError(t *testing.T) {
+	wrong := func(_ context.Context, _ int, row *loader.Row) error {
+		row.Float32s(0)[0] = 1
+		return nil
+	}
+	l := newNumbers(t, numbers{n: 1, before: wrong}, loader.Options{BatchSize: 1, Epochs: 1})
+	_, err := readAll(t, l, loader.Cursor{}, 1)
+	require.ErrorContains(t, err, "field index int64[] seen as float32")
+}
+
+// testing's Fatal methods end the goroutine: the run must not hang on it, even
+// with one worker.
+func TestGoexitInASampleIsAFailure(t *testing.T) {
+	exit := func(_ context.Context, index int, _ *loader.Row) error {
+		if index%5 == 4 {
+			runtime.Goexit()
+		}
+		return nil
+	}
+	for _, workers := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newNumbers(t, numbers{n: 20, before: exit}, loader.Options{BatchSize: 2, Epochs: 1, Workers: workers})
+			batches, err := readAll(t, l, loader.Cursor{}, 3)
+			require.Len(t, batches, 2)
+			var failure *loader.Error
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, 4, failure.Sample)
+			require.ErrorContains(t, err, "runtime.Goexit")
+		})
+	}
+}
+
+func TestSubstitutesKeepBatchesFullAndAreListed(t *testing.T) {
+	o := loader.Options{BatchSize: 4, Shuffle: true, Seed: 3, Epochs: 2, OnError: loader.Substitute, Workers: 1}
+	bad := []int{3, 7}
+	l := newNumbers(t, numbers{n: 20, before: failAt(bad...)}, o)
+	batches, err := readAll(t, l, loader.Cursor{}, 2)
+	require.NoError(t, err)
+	require.Len(t, batches, 10)
+	replaced := 0
+	for _, b := range batches {
+		require.Equal(t, 4, b.filled.Valid)
+		order := l.Order(b.filled.Epoch)
+		substitute := map[int]int64{}
+		for _, s := range b.filled.Substituted {
+			require.Contains(t, bad, s.Sample)
+			require.NotContains(t, bad, s.Substitute)
+			require.Equal(t, b.filled.Position+int64(s.Row), s.Position)
+			require.Equal(t, order.At(s.Position), s.Sample)
+			require.Positive(t, s.Attempts)
+			var own *corrupt
+			require.ErrorAs(t, s.Err, &own)
+			require.Equal(t, s.Sample, own.index)
+			substitute[s.Row] = int64(s.Substitute)
+			replaced++
+		}
+		for row, index := range b.indices {
+			want, ok := substitute[row]
+			if !ok {
+				want = int64(order.At(b.filled.Position + int64(row)))
+			}
+			require.Equal(t, want, index)
+			require.Equal(t, b.filled.Position+int64(row), b.positions[row], "no position shifts")
+		}
+	}
+	require.Equal(t, 4, replaced)
+
+	o.Workers = 5
+	again, err := readAll(t, newNumbers(t, numbers{n: 20, before: failAt(bad...)}, o), loader.Cursor{}, 4)
+	require.NoError(t, err)
+	require.Equal(t, batches, again, "substitutes do not depend on the workers")
+	rest, err := readAll(t, newNumbers(t, numbers{n: 20, before: failAt(bad...)}, o), batches[2].filled.After, 4)
+	require.NoError(t, err)
+	require.Equal(t, batches[3:], rest, "nor on where the run began")
+}
+
+func TestOneSubstituteTooManyEndsTheRun(t *testing.T) {
+	bad := []int{2, 3, 9}
+	for _, workers := range []int{1, 4} {
+		l := newNumbers(t, numbers{n: 12, before: failAt(bad...)}, loader.Options{
+			BatchSize: 4, Epochs: 2, OnError: loader.Substitute, MaxSubstituted: 2, Workers: workers,
+		})
+		batches, err := readAll(t, l, loader.Cursor{}, 3)
+		require.Len(t, batches, 2)
+		require.Len(t, batches[0].filled.Substituted, 2)
+		var failure *loader.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, 9, failure.Sample, "the third by position")
+		var own *corrupt
+		require.ErrorAs(t, err, &own)
+	}
+	l := newNumbers(t, numbers{n: 12, before: failAt(bad[:2]...)}, loader.Options{
+		BatchSize: 4, Epochs: 5, OnError: loader.Substitute, MaxSubstituted: 2,
+	})
+	_, err := readAll(t, l, loader.Cursor{}, 3)
+	require.NoError(t, err, "the number is for each epoch")
+}
+
+func TestWhereEverySampleFailsSubstitutingEnds(t *testing.T) {
+	l := newNumbers(t, numbers{n: 3, before: failAt(0, 1, 2)}, loader.Options{BatchSize: 3, OnError: loader.Substitute, Epochs: 1})
+	_, err := readAll(t, l, loader.Cursor{}, 1)
+	var failure *loader.Error
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, 0, failure.Sample)
+	var both *loader.SubstituteError
+	require.ErrorAs(t, err, &both)
+	require.Error(t, both.Last)
+	var own *corrupt
+	require.ErrorAs(t, err, &own)
+	require.Equal(t, 0, own.index)
+}
+
+func TestAStallNamesTheSampleAndShowsItsStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := func(ctx context.Context, index int, _ *loader.Row) error {
+			if index == 37 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		l := newNumbers(t, numbers{n: 100, before: hang}, loader.Options{
+			BatchSize: 10, Epochs: 1, StallTimeout: time.Second, Workers: 2,
+		})
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		batches, err := readEpoch(l, run, mem)
+		require.Len(t, batches, 3)
+		var failure *loader.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, 37, failure.Sample)
+		require.Equal(t, 3, failure.Batch)
+		require.Equal(t, loader.StageRead, failure.Stage)
+		var stall *loader.StallError
+		require.ErrorAs(t, err, &stall)
+		require.Equal(t, time.Second, stall.Age)
+		require.Contains(t, string(stall.Stack), "TestAStallNamesTheSampleAndShowsItsStack.func")
+		require.NoError(t, run.Close())
+		require.Equal(t, 3, mem.Free())
+	})
+}
+
+// Many batches are open while the first is slow; their clocks start when it is
+// done, and a consumer that keeps all slots is no stall.
+func TestSlowIsNotStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(context.Context, int, *loader.Row) error {
+			time.Sleep(900 * time.Millisecond)
+			return nil
+		}
+		l := newNumbers(t, numbers{n: 6, before: slow}, loader.Options{
+			BatchSize: 1, Epochs: 1, StallTimeout: time.Second, Workers: 1,
+		})
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		var consumer sync.WaitGroup
+		for i := range 6 {
+			f, err := run.Next(t.Context())
+			require.NoError(t, err, "batch %d", i)
+			consumer.Go(func() {
+				time.Sleep(10 * time.Second)
+				mem.Put(f.Slot)
+			})
+		}
+		consumer.Wait()
+		require.NoError(t, run.Close())
+	})
+}
+
+func TestAFailureBehindASlowBatchWaitsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := func(_ context.Context, index int, _ *loader.Row) error {
+			if index == 0 {
+				time.Sleep(time.Hour)
+			}
+			return failAt(3)(nil, index, nil)
+		}
+		l := newNumbers(t, numbers{n: 4, before: before}, loader.Options{BatchSize: 1, Epochs: 1, Workers: 4})
+		batches, err := readAll(t, l, loader.Cursor{}, 4)
+		require.Len(t, batches, 3)
+		var own *corrupt
+		require.True(t, errors.As(err, &own))
+	})
+}
