@@ -113,7 +113,7 @@ func TestAProducerThatIgnoresItsContextCannotHang(t *testing.T) {
 		require.ErrorAs(t, err, &stuck)
 		require.EqualValues(t, 7, stuck.Sample)
 		require.Equal(t, 1, r.pf.Stats().Pool.Quarantined)
-		require.EqualValues(t, 1, r.dev.Usage().HostBuffers, "its slot keeps its memory")
+		require.Equal(t, r.before.HostBuffers+1, r.dev.Usage().HostBuffers, "its slot keeps its memory")
 		time.Sleep(2 * time.Hour) // the sample's goroutine ends at last
 	})
 }

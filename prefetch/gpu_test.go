@@ -1,0 +1,169 @@
+package prefetch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cuda"
+	"github.com/leat-go/leat/device/cuda/latch"
+	"github.com/leat-go/leat/device/devicetest"
+	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// gpu opens the first GPU, or skips and says why; with LEAT_GPU=required it fails.
+func gpu(t *testing.T) *device.Device {
+	t.Helper()
+	dev, err := cuda.Open(cuda.Options{})
+	if err != nil {
+		if os.Getenv("LEAT_GPU") == "required" {
+			t.Fatal("LEAT_GPU=required, and ", err)
+		}
+		t.Skip("needs a GPU: ", err)
+	}
+	return dev
+}
+
+// slowCopies is a GPU whose H2D copies take longer: a kernel stands before each in
+// its stream, so that a wait that is missing shows every time.
+type slowCopies struct {
+	driver.Device
+	by time.Duration
+}
+
+func (d slowCopies) CopyH2D(s driver.Stream, dst driver.Address, src []byte) error {
+	l := latch.SpinLaunch(d.by)
+	if err := d.Launch(s, &l); err != nil {
+		return err
+	}
+	return d.Device.CopyH2D(s, dst, src)
+}
+
+func gpuRig(t *testing.T, by time.Duration, data canary, lo loader.Options, po prefetch.Options) *rig {
+	t.Helper()
+	drv := gpu(t).Driver()
+	if by > 0 {
+		drv = slowCopies{drv, by}
+	}
+	return newRigOn(t, drv, latch.Spin, data, lo, po)
+}
+
+func TestGPUEveryBatchOnceInOrder(t *testing.T) {
+	for _, depth := range []int{1, 2, 3, 8} {
+		for _, hostSlots := range []int{1, 2, 8} {
+			t.Run(fmt.Sprintf("depth=%d/hostslots=%d", depth, hostSlots), func(t *testing.T) {
+				r := gpuRig(t, 0, canary{n: 700, width: 3001},
+					loader.Options{BatchSize: 9, Shuffle: true, Seed: 3, Epochs: 2}, prefetch.Options{Depth: depth, HostSlots: hostSlots, Timing: true})
+				require.NoError(t, r.epochs(2, 100*time.Microsecond))
+				r.close()
+			})
+		}
+	}
+}
+
+func TestGPUEveryEdgeIsNeeded(t *testing.T) {
+	const (
+		batches   = 12
+		depth     = 2
+		hostSlots = 3
+		ms        = time.Millisecond
+	)
+	mutate := func(t *testing.T, in, compute time.Duration, rule devicetest.Rule) (fired int64, err error) {
+		r := gpuRig(t, in, canary{n: batches * 4, width: 512},
+			loader.Options{BatchSize: 4, Shuffle: true, Seed: 7, Workers: 2},
+			prefetch.Options{Depth: depth, HostSlots: hostSlots})
+		armed := r.tap.Arm(rule)
+		err = r.epochs(1, compute)
+		fired = armed.Fired()
+		r.close()
+		return fired, err
+	}
+	for _, e := range edges {
+		load := struct{ in, compute time.Duration }{6 * ms, ms}
+		if e.name[0] == 'b' {
+			load.in, load.compute = ms, 6*ms
+		}
+		_, err := mutate(t, load.in, load.compute, devicetest.Rule{Op: devicetest.Record, Event: "no such event"})
+		require.NoError(t, err, "unmutated")
+		for k := int64(1); k <= batches-depth-hostSlots; k++ {
+			t.Run(fmt.Sprintf("%s/k=%d", e.name, k), func(t *testing.T) {
+				fired, err := mutate(t, load.in, load.compute,
+					devicetest.Rule{Op: e.op, Event: e.event, Stream: e.stream, Nth: k, Swallow: true})
+				require.EqualValues(t, 1, fired)
+				require.Error(t, err, "the contents are right without this call")
+			})
+		}
+	}
+}
+
+func TestGPUTwoPrefetchersOnOneDevice(t *testing.T) {
+	dev := gpu(t)
+	type result struct {
+		r   *rig
+		err error
+	}
+	results := make(chan result)
+	for i := range 2 {
+		r := newRigOn(t, dev.Driver(), latch.Spin, canary{n: 3000, width: 1000 + i},
+			loader.Options{BatchSize: 16, Shuffle: true, Seed: uint64(i), Epochs: 1}, prefetch.Options{})
+		go func() { results <- result{r, r.epochs(1, 50*time.Microsecond)} }()
+	}
+	for range 2 {
+		res := <-results
+		require.NoError(t, res.err)
+		require.NoError(t, res.r.pf.Close())
+		res.r.nothingLeft()
+	}
+	require.NoError(t, dev.Close())
+}
+
+func TestGPUSteadyStateAllocatesNothing(t *testing.T) {
+	r := gpuRig(t, 0, canary{n: 1 << 20, width: 256}, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4}, prefetch.Options{Timing: true})
+	var before, after runtime.MemStats
+	const warmUp, batches = 500, 5000
+	allocations := int64(0)
+	n := 0
+	for _, err := range r.pf.Batches(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch n++; n {
+		case warmUp:
+			allocations = r.dev.Usage().Allocations
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+		case warmUp + batches:
+			runtime.ReadMemStats(&after)
+		}
+		if n == warmUp+batches {
+			break
+		}
+	}
+	require.Equal(t, allocations, r.dev.Usage().Allocations)
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(batches/10))
+	r.close()
+}
+
+func TestGPUAbandonedEpochsLeaveNothing(t *testing.T) {
+	r := gpuRig(t, 0, canary{n: 4000, width: 100}, loader.Options{BatchSize: 2, Shuffle: true, Workers: 4}, prefetch.Options{})
+	goroutines := runtime.NumGoroutine()
+	allocations := r.dev.Usage().Allocations
+	for i := range 1000 {
+		for b, err := range r.pf.Batches(context.Background()) {
+			require.NoError(t, err)
+			require.Equal(t, i, b.Position().Batch)
+			break
+		}
+	}
+	require.Equal(t, allocations, r.dev.Usage().Allocations)
+	r.close()
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+}
