@@ -1,0 +1,147 @@
+package loader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"gorgonia.org/tensor"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+)
+
+// Points of a plane with a class each, in batches of three.
+func Example() {
+	type point struct {
+		x, y  float32
+		class int32
+	}
+	points := []point{{0, 0, 0}, {1, 0, 1}, {0, 1, 1}, {1, 1, 0}}
+	ds := loader.FromSlice(points,
+		[]loader.Field{
+			{Name: "xy", DType: dtype.Float32, Shape: []int{2}},
+			{Name: "class", DType: dtype.Int32},
+		},
+		func(_ context.Context, p point, row *loader.Row) error {
+			xy := row.Float32s(0)
+			xy[0], xy[1] = p.x, p.y
+			row.Int32s(1)[0] = p.class
+			return nil
+		})
+	ld, err := loader.New(ds, loader.Options{BatchSize: 3, Shuffle: true, Seed: 1, Epochs: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// Package prefetch runs a loader over pinned memory. This is what it does.
+	mem, err := loader.NewHeap(ld.Layout().Bytes(), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run := ld.Start(context.Background(), loader.Cursor{}, mem)
+	defer run.Close()
+	for {
+		batch, err := run.Next(context.Background())
+		switch {
+		case errors.Is(err, loader.ErrEpochEnd):
+			fmt.Println("end of epoch")
+			continue
+		case errors.Is(err, loader.ErrEnd):
+			return
+		case err != nil:
+			log.Fatal(err)
+		}
+		fmt.Println("epoch", batch.Epoch, "batch", batch.Batch, "of", batch.N, "samples:",
+			len(ld.Layout().Rows(0, batch.Slot.Bytes, batch.N)), "bytes of xy")
+		mem.Put(batch.Slot)
+	}
+	// Output:
+	// epoch 0 batch 0 of 3 samples: 24 bytes of xy
+	// epoch 0 batch 1 of 1 samples: 8 bytes of xy
+	// end of epoch
+	// epoch 1 batch 0 of 3 samples: 24 bytes of xy
+	// epoch 1 batch 1 of 1 samples: 8 bytes of xy
+	// end of epoch
+}
+
+// Lines of text, from an iterator that knows no numbers.
+func ExampleFromSeq() {
+	lines := func(yield func(string, error) bool) {
+		for _, line := range []string{"to be", "or not", "to be"} {
+			if !yield(line, nil) {
+				return
+			}
+		}
+	}
+	it := loader.FromSeq(
+		[]loader.Field{{Name: "text", DType: dtype.Uint8, Shape: []int{8}}},
+		lines,
+		func(_ context.Context, line string, row *loader.Row) error {
+			text := row.Bytes(0)
+			clear(text[copy(text, line):]) // every byte is written: slots are used again
+			return nil
+		})
+	ld, err := loader.NewIterable(it, loader.Options{BatchSize: 2, Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mem, err := loader.NewHeap(ld.Layout().Bytes(), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run := ld.Start(context.Background(), loader.Cursor{}, mem)
+	defer run.Close()
+	for {
+		batch, err := run.Next(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%q\n", ld.Layout().Rows(0, batch.Slot.Bytes, batch.N))
+		mem.Put(batch.Slot)
+	}
+	// Output:
+	// "to be\x00\x00\x00or not\x00\x00"
+	// "to be\x00\x00\x00"
+	// loader: end of epoch
+}
+
+func ExampleFromTensors() {
+	x := tensor.New(tensor.WithShape(3, 2), tensor.WithBacking([]float32{0, 1, 2, 3, 4, 5}))
+	y := tensor.New(tensor.WithShape(3), tensor.WithBacking([]int64{7, 8, 9}))
+	ds, err := loader.FromTensors([]string{"x", "y"}, x, y)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ds.Len(), ds.Fields())
+	// Output:
+	// 3 [x float32[2] y int64[]]
+}
+
+// A state saved by one rank of two is gone on from by one of four.
+func ExampleLoader_StateAt() {
+	ds := loader.FromSlice(make([]byte, 100),
+		[]loader.Field{{Name: "x", DType: dtype.Uint8}},
+		func(_ context.Context, b byte, row *loader.Row) error {
+			row.Bytes(0)[0] = b
+			return nil
+		})
+	two := loader.Options{BatchSize: 8, Last: loader.Drop, Shard: loader.Shard{Index: 0, Count: 2}}
+	ld, err := loader.New(ds, two)
+	if err != nil {
+		log.Fatal(err)
+	}
+	state := ld.StateAt(loader.Cursor{Epoch: 3, Position: 32})
+
+	four := two
+	four.BatchSize, four.Shard.Count = 4, 4
+	ld, err = loader.New(ds, four)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ld.Check(state), state.Cursor())
+	// Output:
+	// <nil> {3 32}
+}

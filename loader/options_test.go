@@ -1,0 +1,163 @@
+package loader_test
+
+import (
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+)
+
+// mistakes are the options that err, joined or single, complains of.
+func mistakes(t *testing.T, err error) (options []string) {
+	require.Error(t, err)
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			options = append(options, mistakes(t, err)...)
+		}
+		return options
+	}
+	var bad *loader.OptionError
+	require.ErrorAs(t, err, &bad)
+	require.NotEmpty(t, bad.Want)
+	require.ErrorContains(t, err, bad.Option)
+	return []string{bad.Option}
+}
+
+func TestEachOptionOutOfRangeIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*loader.Options)
+		want   []string
+	}{
+		"batch size 0":      {func(o *loader.Options) { o.BatchSize = 0 }, []string{"BatchSize"}},
+		"negative batch":    {func(o *loader.Options) { o.BatchSize = -3 }, []string{"BatchSize"}},
+		"negative epochs":   {func(o *loader.Options) { o.Epochs = -1 }, []string{"Epochs"}},
+		"auto workers":      {func(o *loader.Options) { o.Workers = loader.Auto }, []string{"Workers"}},
+		"negative workers":  {func(o *loader.Options) { o.Workers = -2 }, []string{"Workers"}},
+		"unknown last":      {func(o *loader.Options) { o.Last = 9 }, []string{"Last"}},
+		"negative ranks":    {func(o *loader.Options) { o.Shard.Count = -1 }, []string{"Shard.Count"}},
+		"rank out of range": {func(o *loader.Options) { o.Shard = loader.Shard{Index: 1} }, []string{"Shard.Index"}},
+		"negative rank":     {func(o *loader.Options) { o.Shard = loader.Shard{Index: -1} }, []string{"Shard.Index"}},
+		"keep with ranks":   {func(o *loader.Options) { o.Shard.Count = 2 }, []string{"Last"}},
+		"unknown policy":    {func(o *loader.Options) { o.OnError = 2 }, []string{"OnError"}},
+		"limit without":     {func(o *loader.Options) { o.MaxSubstituted = 2 }, []string{"MaxSubstituted"}},
+		"negative limit": {func(o *loader.Options) { o.OnError, o.MaxSubstituted = loader.Substitute, -1 },
+			[]string{"MaxSubstituted"}},
+		"negative timeout": {func(o *loader.Options) { o.StallTimeout = -1 }, []string{"StallTimeout"}},
+		"negative grace":   {func(o *loader.Options) { o.GracePeriod = -1 }, []string{"GracePeriod"}},
+		"all at once": {func(o *loader.Options) {
+			*o = loader.Options{Epochs: -1, Workers: -5, StallTimeout: -1}
+		}, []string{"BatchSize", "Epochs", "Workers", "StallTimeout"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := loader.Options{BatchSize: 2}
+			c.change(&o)
+			_, err := loader.New(numbers{n: 10}, o)
+			require.Equal(t, c.want, mistakes(t, err))
+		})
+	}
+}
+
+func TestAGlobalBatchThatOverflowsIsRefused(t *testing.T) {
+	nothing := []loader.Field{{Name: "nothing", DType: dtype.Int8, Shape: []int{0}}}
+	_, err := loader.New(loader.FromSlice(make([]int, 5), nothing, encodeNumber), loader.Options{
+		BatchSize: math.MaxInt / 2, Last: loader.Pad, Shard: loader.Shard{Count: 3},
+	})
+	require.Equal(t, []string{"BatchSize"}, mistakes(t, err))
+}
+
+func TestOptionsThatNeedRandomAccessAreRefusedForIterables(t *testing.T) {
+	_, err := loader.NewIterable(loader.FromSeq(numberFields, upTo(3), encodeNumber),
+		loader.Options{BatchSize: 2, Shuffle: true, Last: loader.Pad, OnError: loader.Substitute})
+	require.Equal(t, []string{"Shuffle", "Last", "OnError"}, mistakes(t, err))
+	_, err = loader.NewIterable(nil, loader.Options{BatchSize: 1})
+	require.Equal(t, []string{"Iterable"}, mistakes(t, err))
+	_, err = loader.New(nil, loader.Options{BatchSize: 1})
+	require.Equal(t, []string{"Dataset"}, mistakes(t, err))
+}
+
+func TestTooFewSamplesAreRefused(t *testing.T) {
+	for _, last := range []loader.LastPolicy{loader.Keep, loader.Drop, loader.Pad, loader.Exact} {
+		_, err := loader.New(numbers{}, loader.Options{BatchSize: 2, Last: last})
+		require.ErrorIs(t, err, loader.ErrNoSamples)
+	}
+	_, err := loader.New(numbers{n: 3}, loader.Options{BatchSize: 4, Last: loader.Drop})
+	require.ErrorIs(t, err, loader.ErrTooFewSamples)
+}
+
+func TestDefaultsAreFilledIn(t *testing.T) {
+	l := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 2})
+	require.Equal(t, loader.Options{
+		BatchSize: 2, Workers: max(1, runtime.GOMAXPROCS(0)-2), Shard: loader.Shard{Count: 1}, GracePeriod: 5 * time.Second,
+	}, l.Options())
+	require.Equal(t, "Keep Exact LastPolicy(7) Substitute", loader.Keep.String()+" "+loader.Exact.String()+
+		" "+loader.LastPolicy(7).String()+" "+loader.Substitute.String())
+}
+
+func TestALayoutPacksFieldsAtAlignedOffsets(t *testing.T) {
+	l, err := loader.NewLayout([]loader.Field{
+		{Name: "image", DType: dtype.Uint8, Shape: []int{28, 28}},
+		{Name: "label", DType: dtype.Int32},
+		{Name: "nothing", DType: dtype.Float64, Shape: []int{5, 0}},
+		{Name: "half", DType: dtype.BFloat16, Shape: []int{3}},
+	}, 10)
+	require.NoError(t, err)
+	var places [][2]int64
+	for _, f := range l.Fields() {
+		require.Zero(t, f.Offset%loader.Align)
+		places = append(places, [2]int64{f.Offset, f.RowBytes})
+	}
+	require.Equal(t, [][2]int64{{0, 784}, {7936, 4}, {8192, 0}, {8192, 6}}, places)
+	require.EqualValues(t, 8192+60, l.Bytes())
+	require.Equal(t, 10, l.BatchSize())
+	half, ok := l.Lookup("half")
+	require.True(t, ok)
+	require.Equal(t, 3, half)
+	_, ok = l.Lookup("missing")
+	require.False(t, ok)
+	mem := make([]byte, l.Bytes())
+	require.Len(t, l.Rows(0, mem, 3), 3*784)
+	require.Empty(t, l.Rows(2, mem, 10))
+	require.Equal(t, 40, cap(l.Rows(1, mem, 10)), "nothing beyond the field can be reached")
+}
+
+func TestFieldsThatCannotBeLaidOut(t *testing.T) {
+	x := func(shape ...int) loader.Field { return loader.Field{Name: "x", DType: dtype.Float32, Shape: shape} }
+	for name, c := range map[string]struct {
+		fields []loader.Field
+		want   []string
+	}{
+		"none":          {nil, []string{"Fields"}},
+		"no name":       {[]loader.Field{{DType: dtype.Int8}}, []string{"Fields[0]"}},
+		"twice":         {[]loader.Field{x(), x(2)}, []string{"Fields[1] (x)"}},
+		"no type":       {[]loader.Field{{Name: "x"}}, []string{"Fields[0] (x)"}},
+		"unknown type":  {[]loader.Field{{Name: "x", DType: 200}}, []string{"Fields[0] (x)"}},
+		"negative":      {[]loader.Field{x(3, -1)}, []string{"Fields[0] (x)"}},
+		"huge":          {[]loader.Field{x(math.MaxInt, math.MaxInt)}, []string{"Fields[0] (x)"}},
+		"huge by batch": {[]loader.Field{x(math.MaxInt / 8)}, []string{"Fields[0] (x)"}},
+		"huge together": {[]loader.Field{x(math.MaxInt / 64), {Name: "y", DType: dtype.Uint8, Shape: []int{math.MaxInt / 12}}}, []string{"Fields[1] (y)"}},
+		"two mistakes":  {[]loader.Field{x(-1), {Name: "y"}}, []string{"Fields[0] (x)", "Fields[1] (y)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := loader.NewLayout(c.fields, 10)
+			require.Equal(t, c.want, mistakes(t, err))
+		})
+	}
+	_, err := loader.NewLayout([]loader.Field{x(math.MaxInt, 0, math.MaxInt)}, 10)
+	require.NoError(t, err, "no elements, no bytes")
+	_, err = loader.NewLayout([]loader.Field{x()}, 0)
+	require.Equal(t, []string{"BatchSize"}, mistakes(t, err))
+}
+
+func TestSamplesOverFourGiB(t *testing.T) {
+	l, err := loader.NewLayout([]loader.Field{
+		{Name: "volume", DType: dtype.Float32, Shape: []int{2048, 1024, 1024}}, {Name: "label", DType: dtype.Int64},
+	}, 3)
+	require.NoError(t, err)
+	require.EqualValues(t, 8<<30, l.Fields()[0].RowBytes)
+	require.EqualValues(t, 24<<30, l.Fields()[1].Offset)
+}
