@@ -47,7 +47,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		_, err = dev.StreamDone(s)
 		check(t, err)
 		check(t, dev.SynchronizeEvent(ctx, e))
-		check(t, d.await(ctx, "wait", 0, d.cu.streamSynchronize, uintptr(s))) // as if there were work to wait for
+		check(t, d.await(ctx, pending{wait: d.cu.streamSynchronize, handle: uintptr(s)})) // as if there were work to wait for
 	}
 	batch()
 	require.Zero(t, testing.AllocsPerRun(200, batch))

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/leat-go/leat/device/driver"
@@ -109,6 +110,9 @@ func (g *group) failure(r result, o origin) error {
 	c := causes[r]
 	if c.err == nil {
 		c.err = fmt.Errorf("CUDA error %d", uint32(r))
+	}
+	if g.name != "" {
+		c.hint = strings.TrimPrefix(fmt.Sprintf("%s; on %q", c.hint, g.name), "; ")
 	}
 	fault := c.err == driver.ErrFault
 	e := &driver.Error{

@@ -60,8 +60,11 @@ func TestAFaultEndsTheDevice(t *testing.T) {
 	require.NoError(t, err)
 	never := func() { t.Error("a host function ran after a fault") }
 	require.NoError(t, d.HostFunc(s, never))
+	e, err = d.NewEvent(driver.EventConfig{Name: "consumed of slot 2"})
+	require.NoError(t, err)
 	f.fail("cuEventQuery", 700)
 	_, fault := d.EventDone(e)
+	require.ErrorContains(t, fault, `on "consumed of slot 2"`)
 	require.ErrorIs(t, fault, driver.ErrFault)
 	require.ErrorContains(t, fault, "restart the process")
 	require.ErrorContains(t, fault, "EventDone found that earlier work had failed")

@@ -92,15 +92,27 @@ func (d *gpu) Wait(s driver.Stream, h driver.Event) error {
 }
 
 func (d *gpu) EventDone(h driver.Event) (bool, error) {
-	return d.done("EventDone", d.events.get(h) != nil, d.cu.eventQuery, uintptr(h))
+	p, err := d.pendingEvent("EventDone", h)
+	if err != nil {
+		return false, err
+	}
+	return d.done(p)
 }
 
 func (d *gpu) SynchronizeEvent(ctx context.Context, h driver.Event) error {
-	const op = "SynchronizeEvent"
-	if d.events.get(h) == nil {
-		return d.unknownEvent(op)
+	p, err := d.pendingEvent("SynchronizeEvent", h)
+	if err != nil {
+		return err
 	}
-	return d.await(ctx, op, d.cu.eventQuery, d.cu.eventSynchronize, uintptr(h))
+	return d.await(ctx, p)
+}
+
+func (d *gpu) pendingEvent(op string, h driver.Event) (pending, error) {
+	e := d.events.get(h)
+	if e == nil {
+		return pending{}, d.unknownEvent(op)
+	}
+	return pending{op, e.name, d.cu.eventQuery, d.cu.eventSynchronize, uintptr(h)}, nil
 }
 
 // Elapsed has CUDA's resolution, half a microsecond.

@@ -380,8 +380,8 @@ func TestGPUAdoptsForeignStreams(t *testing.T) {
 	require.Equal(t, bytes.Repeat([]byte{9}, 8), mem)
 	require.NoError(t, s.Close())
 
-	require.NoError(t, d.block("test", d.cu.streamSynchronize, native), "the native stream lives")
-	require.NoError(t, d.block("test", d.cu.streamDestroy, native))
+	require.NoError(t, d.block(pending{wait: d.cu.streamSynchronize, handle: native}), "the native stream lives")
+	require.NoError(t, d.block(pending{wait: d.cu.streamDestroy, handle: native}))
 	for _, handle := range []uintptr{0, 1, 2} {
 		_, err := dev.StreamFromHandle(handle)
 		require.ErrorIs(t, err, device.ErrInvalid)

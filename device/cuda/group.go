@@ -15,8 +15,9 @@ const maxArgs = 11
 // exchange with C: its address may be kept in a uintptr, because a group is
 // pinned and is never freed. One goroutine owns a group from newGroup to end.
 type group struct {
-	gpu *gpu
-	op  string
+	gpu  *gpu
+	op   string
+	name string // of the stream or the event, for errors
 
 	args   [maxArgs]uintptr
 	out    [2]uint64               // results of 4 or 8 bytes
@@ -48,7 +49,7 @@ func newGroup(d *gpu, op string) *group {
 	} else {
 		groups.free = g.next
 	}
-	g.gpu, g.op = d, op
+	g.gpu, g.op, g.name = d, op, ""
 	return g
 }
 

@@ -34,7 +34,7 @@ func TestArguments(t *testing.T) {
 			[]uintptr{anything, 1, 0xfffffffe}},
 		{"cuStreamGetCtx", func() error { _, err := d.AdoptStream(0x77); return err }, []uintptr{0x77, anything}},
 		{"cuStreamQuery", func() error { _, err := d.StreamDone(s); return err }, []uintptr{st}},
-		{"cuStreamSynchronize", func() error { return d.block("", d.cu.streamSynchronize, st) }, []uintptr{st}},
+		{"cuStreamSynchronize", func() error { return d.block(pending{wait: d.cu.streamSynchronize, handle: st}) }, []uintptr{st}},
 		{"cuStreamWaitEvent", func() error { return d.Wait(s, e) }, []uintptr{st, ev, 0}},
 		{"cuEventCreate", func() error { _, err := d.NewEvent(driver.EventConfig{}); return err }, []uintptr{anything, 2}},
 		{"cuEventCreate", func() error { _, err := d.NewEvent(driver.EventConfig{Timing: true}); return err }, []uintptr{anything, 0}},

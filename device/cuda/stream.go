@@ -126,23 +126,40 @@ func (d *gpu) releaseStream(h driver.Stream) (s *stream, last bool) {
 }
 
 func (d *gpu) StreamDone(s driver.Stream) (bool, error) {
-	return d.done("StreamDone", d.streams.get(s) != nil, d.cu.streamQuery, uintptr(s))
+	p, err := d.pendingStream("StreamDone", s)
+	if err != nil {
+		return false, err
+	}
+	return d.done(p)
 }
 
 func (d *gpu) SynchronizeStream(ctx context.Context, s driver.Stream) error {
-	const op = "SynchronizeStream"
-	if d.streams.get(s) == nil {
-		return d.unknownStream(op)
+	p, err := d.pendingStream("SynchronizeStream", s)
+	if err != nil {
+		return err
 	}
-	return d.await(ctx, op, d.cu.streamQuery, d.cu.streamSynchronize, uintptr(s))
+	return d.await(ctx, p)
+}
+
+func (d *gpu) pendingStream(op string, h driver.Stream) (pending, error) {
+	s := d.streams.get(h)
+	if s == nil {
+		return pending{}, d.unknownStream(op)
+	}
+	return pending{op, s.name, d.cu.streamQuery, d.cu.streamSynchronize, uintptr(h)}, nil
 }
 
 // enterStream begins a group that submits work to s.
-func (d *gpu) enterStream(op string, s driver.Stream) (*group, error) {
-	if d.streams.get(s) == nil {
+func (d *gpu) enterStream(op string, h driver.Stream) (*group, error) {
+	s := d.streams.get(h)
+	if s == nil {
 		return nil, d.unknownStream(op)
 	}
-	return d.enter(op)
+	g, err := d.enter(op)
+	if err == nil {
+		g.name = s.name
+	}
+	return g, err
 }
 
 // unknownStream is the error for a handle that is not live. That of a device that

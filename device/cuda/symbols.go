@@ -81,7 +81,7 @@ func (s *symbols) table() []symbol {
 		{"cuDeviceGetCount", &s.deviceGetCount, required},
 		{"cuDeviceGet", &s.deviceGet, required},
 		{"cuDeviceGetName", &s.deviceGetName, required},
-		{"cuDeviceGetUuid_v2", &s.deviceGetUUID, "a MIG slice has the UUID of its whole GPU"},
+		{"cuDeviceGetUuid_v2", &s.deviceGetUUID, "the UUID is unknown"},
 		{"cuDeviceTotalMem_v2", &s.deviceTotalMem, required},
 		{"cuDeviceGetAttribute", &s.deviceGetAttribute, required},
 		{"cuDeviceGetPCIBusId", &s.deviceGetPCIBusID, "the bus address is unknown"},

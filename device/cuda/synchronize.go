@@ -5,25 +5,29 @@ import (
 	"sync"
 )
 
+// pending is work that a caller asks about or waits for: the driver's calls that
+// ask and that wait, and the handle that both take.
+type pending struct {
+	op, name string
+	query    uintptr // 0 where nothing can be asked
+	wait     uintptr
+	handle   uintptr
+}
+
 // Synchronize blocks the caller until all work of the context is done, that of
 // other libraries included.
 func (d *gpu) Synchronize(ctx context.Context) error {
-	return d.await(ctx, "Synchronize", 0, d.cu.ctxSynchronize, 0)
+	return d.await(ctx, pending{op: "Synchronize", wait: d.cu.ctxSynchronize})
 }
 
-// done asks query whether the work behind a handle is complete.
-func (d *gpu) done(op string, known bool, query, handle uintptr) (bool, error) {
-	if err := d.refused(op); err != nil {
-		return false, err
-	}
-	if !known {
-		return false, d.invalid(op, "no such handle on this device: was it freed?")
-	}
-	g, err := d.enter(op)
+// done asks whether p is complete.
+func (d *gpu) done(p pending) (bool, error) {
+	g, err := d.enter(p.op)
 	if err != nil {
 		return false, err
 	}
-	r := g.call(query, handle)
+	g.name = p.name
+	r := g.call(p.query, p.handle)
 	if r == notReady {
 		return false, g.leave(success)
 	}
@@ -33,12 +37,12 @@ func (d *gpu) done(op string, known bool, query, handle uintptr) (bool, error) {
 	return true, nil
 }
 
-// await blocks until the driver's call to fn returns, or ctx is done. Work already
-// done, which query tells where there is one, is so whatever ctx says, and costs no
-// goroutine; neither does a context that can't be cancelled.
-func (d *gpu) await(ctx context.Context, op string, query, fn, handle uintptr) error {
-	if query != 0 {
-		if done, err := d.done(op, true, query, handle); done || err != nil {
+// await blocks until p is complete or ctx is done. Work already complete is so
+// whatever ctx says, and costs no goroutine; neither does a context that can't be
+// cancelled.
+func (d *gpu) await(ctx context.Context, p pending) error {
+	if p.query != 0 {
+		if done, err := d.done(p); done || err != nil {
 			return err
 		}
 	}
@@ -46,10 +50,10 @@ func (d *gpu) await(ctx context.Context, op string, query, fn, handle uintptr) e
 		return err
 	}
 	if ctx.Done() == nil {
-		return d.block(op, fn, handle)
+		return d.block(p)
 	}
 	w := d.waits.get(d)
-	w.op, w.fn, w.handle = op, fn, handle
+	w.pending = p
 	d.waits.running.Add(1)
 	go w.run()
 	select {
@@ -61,21 +65,21 @@ func (d *gpu) await(ctx context.Context, op string, query, fn, handle uintptr) e
 	}
 }
 
-func (d *gpu) block(op string, fn, handle uintptr) error {
-	g, err := d.enter(op)
+func (d *gpu) block(p pending) error {
+	g, err := d.enter(p.op)
 	if err != nil {
 		return err
 	}
-	return g.leave(g.call(fn, handle))
+	g.name = p.name
+	return g.leave(g.call(p.wait, p.handle))
 }
 
 // A wait is a goroutine's blocking call. It is used again, with its channel and
 // its function, so that waiting allocates nothing.
 type wait struct {
-	op         string
-	fn, handle uintptr
-	done       chan error
-	run        func()
+	pending pending
+	done    chan error
+	run     func()
 }
 
 // waits are the waits in no use, and the goroutines of those that are.
@@ -97,7 +101,7 @@ func (ws *waits) get(d *gpu) *wait {
 	w := &wait{done: make(chan error, 1)}
 	w.run = func() {
 		defer ws.running.Done()
-		w.done <- d.block(w.op, w.fn, w.handle)
+		w.done <- d.block(w.pending)
 	}
 	return w
 }
