@@ -144,13 +144,6 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// pause makes an operation of a plain device last.
-func (a *adversary) pause(o *op) {
-	if o.cost > 0 {
-		time.Sleep(o.cost)
-	}
-}
-
 // begin is the start of o.
 func (a *adversary) begin(o *op) {
 	if a.CheckInputs {

@@ -262,11 +262,7 @@ func (c *clock) end(s step) {
 		d.mu.Lock()
 		d.finish(o, err)
 	}()
-	if o.isBusy() {
-		err = nil // its time is over already
-	} else {
-		err = guard(o)
-	}
+	err = guard(o)
 	if err == nil && d.adversary != nil {
 		err = d.adversary.end(o)
 	}

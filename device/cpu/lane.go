@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"runtime/debug"
+	"time"
 )
 
 // lane runs operations for real, on goroutines of which at most width exist at
@@ -14,7 +15,8 @@ type lane struct {
 	width  int
 	active int
 	ready  opList
-	run    func() // loop, made once so that starting it allocates nothing
+	run    func()      // loop, made once so that starting it allocates nothing
+	timer  *time.Timer // of a lane of width 1, for operations that last
 }
 
 func newLane(d *Device, name string, width int) *lane {
@@ -59,7 +61,7 @@ func (l *lane) loop() {
 		o.running = true
 		o.start = d.now()
 		d.mu.Unlock()
-		err := d.perform(o)
+		err := l.perform(o)
 		o.end = d.now()
 		d.trace(o, l.name, 0)
 		d.mu.Lock()
@@ -68,22 +70,39 @@ func (l *lane) loop() {
 }
 
 // perform is an operation from its start to its end. With an adversary it lasts.
-func (d *Device) perform(o *op) error {
-	a := d.adversary
+func (l *lane) perform(o *op) error {
+	if o.kind == launch && o.launch.Kernel == busy {
+		l.sleep(busyTime(&o.launch.Args))
+	}
+	a := l.device.adversary
 	if a == nil {
 		return guard(o)
 	}
 	a.begin(o)
 	if a.LateRead {
-		a.pause(o)
+		l.sleep(o.cost)
 	}
 	if err := guard(o); err != nil {
 		return err
 	}
 	if !a.LateRead {
-		a.pause(o)
+		l.sleep(o.cost)
 	}
 	return a.end(o)
+}
+
+// sleep makes the running operation last. The timer is the lane's, since time.Sleep
+// allocates one for every new goroutine.
+func (l *lane) sleep(d time.Duration) {
+	switch {
+	case d <= 0:
+		return
+	case l.timer == nil:
+		l.timer = time.NewTimer(d)
+	default:
+		l.timer.Reset(d)
+	}
+	<-l.timer.C
 }
 
 // before is the order in which ready operations get an engine.

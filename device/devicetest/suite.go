@@ -1,0 +1,225 @@
+package devicetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+)
+
+// Options tell Run what is particular about a driver. The zero value fits a
+// driver whose host functions may block.
+type Options struct {
+	// Latch holds s from this point on until release is called. nil means a host
+	// function that blocks.
+	Latch func(t *testing.T, s *device.Stream) (release func())
+	// Bubble runs every test in a synctest bubble of its own, for devices whose
+	// time is modelled.
+	Bubble bool
+	// UncheckedRanges says that the driver doesn't notice a range that leaves its
+	// allocation.
+	UncheckedRanges bool
+}
+
+// Run checks that the device which open returns keeps the promises of package
+// driver. Every test opens its own and closes it; a device that still has
+// something alive then is an error.
+func Run(t *testing.T, open func(t *testing.T) *device.Device, o Options) {
+	if o.Latch == nil {
+		o.Latch = hostLatch
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			run := func(t *testing.T) { c.test(newFixture(t, open(t), o)) }
+			if o.Bubble {
+				synctest.Test(t, run)
+			} else {
+				run(t)
+			}
+		})
+	}
+}
+
+var cases = []struct {
+	name string
+	test func(f *fixture)
+}{
+	{"work of one stream runs in order", streamOrder},
+	{"submitting does not wait", streamAsynchronous},
+	{"streams do not hold each other up", streamIndependence},
+	{"priorities out of range are clamped", streamPriorities},
+	{"synchronising obeys the context", streamSynchronizeContext},
+	{"work of a freed stream goes on", streamFreed},
+	{"synchronising the device waits for every stream", deviceSynchronize},
+	{"host functions run in order", hostFuncOrder},
+
+	{"an event never recorded holds nobody", eventNeverRecorded},
+	{"a wait orders two streams", eventOrdersStreams},
+	{"a wait binds to the newest record before it", eventBindsToNewest},
+	{"a later record does not move a wait", eventLaterRecord},
+	{"many streams wait for one event", eventManyWaiters},
+	{"two streams alternate over two events", eventAlternation},
+	{"a freed event lets its waiters go on", eventFreed},
+	{"synchronising an event obeys the context", eventSynchronizeContext},
+	{"elapsed time says which event is to blame", eventElapsedErrors},
+	{"elapsed time is not negative in stream order", eventElapsed},
+
+	{"copies of any size and offset", copyRandom},
+	{"copies from memory that is not pinned", copyPageable},
+	{"copies from registered memory", copyRegistered},
+	{"a copy of nothing", copyNothing},
+	{"a memset keeps to its range", memsetRange},
+	{"sides of unequal length are refused", copyUnequal},
+	{"ranges that leave their memory are refused", copyOutOfRange},
+
+	{"memory is aligned and distinct", memoryAligned},
+	{"out of memory leaves the device healthy", memoryExhausted},
+	{"impossible sizes are refused", memoryImpossible},
+	{"freed memory comes back", memoryReturns},
+	{"a handle of another device is refused", foreignHandles},
+
+	{"kernels run in stream order", kernelOrder},
+	{"a launch's arguments are copied", kernelArguments},
+	{"kernels see pinned host memory", kernelHostMemory},
+	{"a kernel without a version for the device is refused", kernelUnsupported},
+
+	{"64 goroutines with a stream each", goroutinesApart},
+	{"64 goroutines on one stream", goroutinesTogether},
+	{"steady state allocates nothing", steadyState},
+	{"a closed device says so", closed},
+}
+
+// fixture is a device under test and what the tests make on it. What a test makes
+// through it is freed when the test has ended and all work is done.
+type fixture struct {
+	*testing.T
+	dev      *device.Device
+	opts     Options
+	ctx      context.Context
+	latches  []func()
+	closings []func() error
+}
+
+func newFixture(t *testing.T, dev *device.Device, o Options) *fixture {
+	f := &fixture{T: t, dev: dev, opts: o, ctx: context.Background()}
+	t.Cleanup(f.end)
+	return f
+}
+
+func (f *fixture) end() {
+	for _, release := range f.latches {
+		release()
+	}
+	if len(f.closings) > 0 {
+		require.NoError(f, f.dev.Synchronize(f.ctx))
+	}
+	for _, closing := range f.closings {
+		require.NoError(f, closing())
+	}
+	u := f.dev.Usage()
+	u.Allocations = 0
+	require.Equal(f, device.Usage{}, u, "alive at the end")
+	require.NoError(f, f.dev.Close())
+	require.NoError(f, f.dev.Close(), "a second Close does nothing")
+}
+
+// stream, event, buffer and host make one and free it after the test.
+func (f *fixture) stream(name string) *device.Stream {
+	f.Helper()
+	s, err := f.dev.NewStream(device.StreamOptions{Name: name})
+	require.NoError(f, err)
+	f.closings = append(f.closings, s.Close)
+	return s
+}
+
+func (f *fixture) event(name string) *device.Event {
+	return f.eventWith(device.EventOptions{Name: name})
+}
+
+func (f *fixture) eventWith(o device.EventOptions) *device.Event {
+	f.Helper()
+	e, err := f.dev.NewEvent(o)
+	require.NoError(f, err)
+	f.closings = append(f.closings, e.Close)
+	return e
+}
+
+func (f *fixture) buffer(bytes int64) device.View {
+	f.Helper()
+	b, err := f.dev.Alloc(bytes)
+	require.NoError(f, err)
+	f.closings = append(f.closings, b.Free)
+	return b.View()
+}
+
+func (f *fixture) host(bytes int64) []byte {
+	f.Helper()
+	h, err := f.dev.AllocHost(bytes, device.HostOptions{})
+	require.NoError(f, err)
+	f.closings = append(f.closings, h.Free)
+	return h.Bytes()
+}
+
+// hold latches s until the returned function is called, at the latest at the
+// test's end.
+func (f *fixture) hold(s *device.Stream) (release func()) {
+	f.Helper()
+	release = sync.OnceFunc(f.opts.Latch(f.T, s))
+	f.latches = append(f.latches, release)
+	return release
+}
+
+func hostLatch(t *testing.T, s *device.Stream) (release func()) {
+	t.Helper()
+	latch := make(chan struct{})
+	require.NoError(t, s.HostFunc(func() { <-latch }))
+	return func() { close(latch) }
+}
+
+func (f *fixture) do(err error) {
+	f.Helper()
+	require.NoError(f, err)
+}
+
+func (f *fixture) synchronize(s *device.Stream) {
+	f.Helper()
+	require.NoError(f, s.Synchronize(f.ctx))
+}
+
+func (f *fixture) done(e *device.Event) bool {
+	f.Helper()
+	ok, err := e.Done()
+	require.NoError(f, err)
+	return ok
+}
+
+// settle lets every engine do what it could do by now: work that wrongly doesn't
+// wait has run when settle returns, on engines that serve in order.
+func (f *fixture) settle() {
+	f.Helper()
+	s := f.stream("settle")
+	v, h := f.buffer(16), f.host(16)
+	f.do(s.CopyH2D(v, h))
+	f.do(s.Memset(v, 0))
+	f.do(s.CopyD2H(h, v))
+	f.synchronize(s)
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// all is n bytes of one value.
+func all(value byte, n int) []byte {
+	mem := make([]byte, n)
+	for i := range mem {
+		mem[i] = value
+	}
+	return mem
+}
