@@ -86,16 +86,17 @@ func eventBindsToNewest(f *fixture) {
 func eventManyWaiters(f *fixture) {
 	const readers = 12
 	writer, e, v, h := f.stream("writer"), f.event("e"), f.buffer(8), f.host(8*readers)
+	var streams []*device.Stream
+	for range readers { // making one may wait for a GPU that is at work
+		streams = append(streams, f.stream("reader"))
+	}
 	f.do(writer.Memset(v, 1))
 	release := f.hold(writer)
 	f.do(writer.Memset(v, 2))
 	f.do(writer.Record(e))
-	var streams []*device.Stream
-	for i := range readers {
-		s := f.stream("reader")
+	for i, s := range streams {
 		f.do(s.Wait(e))
 		f.do(s.CopyD2H(h[8*i:8*i+8], v))
-		streams = append(streams, s)
 	}
 	f.settle()
 	release()
