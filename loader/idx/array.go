@@ -1,0 +1,216 @@
+package idx
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"os"
+	"slices"
+
+	"github.com/leat-go/leat/dtype"
+)
+
+// MaxBytes is the most that an array's elements may take. A small gzip file can
+// claim, and deliver, very much more.
+const MaxBytes = 4 << 30
+
+// Array is the content of an IDX file.
+type Array struct {
+	// DType is uint8, int8, int16, int32, float32 or float64.
+	DType dtype.Type
+	// Shape is the size of each dimension, outermost first. It has at least one.
+	Shape []int
+	// Data holds the elements, row-major and little-endian, whatever the file's
+	// byte order.
+	Data []byte
+}
+
+// FormatError is a file that is not what it says, or not IDX at all.
+type FormatError struct {
+	// File is its name, empty from Read.
+	File string
+	// Offset is where in the file, after decompression, it goes wrong.
+	Offset int64
+	// Want is what should be there, Got what is.
+	Want, Got string
+	// Err is the error of decompression, if that is what failed.
+	Err error
+}
+
+// Error implements error.
+func (e *FormatError) Error() string {
+	file := e.File
+	if file == "" {
+		file = "input"
+	}
+	return fmt.Sprintf("idx: %s: at byte %d: want %s, got %s", file, e.Offset, e.Want, e.Got)
+}
+
+// Unwrap returns Err.
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// Open reads a file, plain or gzipped. It returns a *FormatError if it is not a
+// whole IDX file and nothing else.
+func Open(path string) (*Array, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("idx: %w", err)
+	}
+	defer f.Close()
+	a, err := Read(f)
+	var format *FormatError
+	if errors.As(err, &format) {
+		format.File = path
+		return nil, format
+	}
+	if err != nil {
+		return nil, fmt.Errorf("idx: %s: %w", path, err)
+	}
+	return a, nil
+}
+
+// Read reads r to its end, plain or gzipped: which of the two is seen by its
+// first bytes. Memory grows with the data that arrives, not with what the header
+// says is to come.
+func Read(r io.Reader) (*Array, error) {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	in := &reader{r: buffered}
+	if magic, err := buffered.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		unzipped, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, in.failure("a gzip header", err)
+		}
+		in.r = unzipped
+	}
+	a, size, err := in.header()
+	if err != nil {
+		return nil, err
+	}
+	if a.Data, err = in.elements(size); err != nil {
+		return nil, err
+	}
+	littleEndian(a.Data, a.DType.Bytes())
+	return a, nil
+}
+
+// reader counts what it reads.
+type reader struct {
+	r      io.Reader
+	offset int64
+}
+
+// failure is the error for a read that failed: the format's fault if the data
+// ended or could not be decompressed, the source's own otherwise.
+func (in *reader) failure(want string, err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &FormatError{Offset: in.offset, Want: want, Got: "the end of the file", Err: err}
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
+		return &FormatError{Offset: in.offset, Want: want, Got: "corrupt gzip data: " + err.Error(), Err: err}
+	}
+	return err
+}
+
+// types are the element types by their code in the header. There is no 0x0a.
+var types = map[byte]dtype.Type{
+	0x08: dtype.Uint8, 0x09: dtype.Int8, 0x0b: dtype.Int16,
+	0x0c: dtype.Int32, 0x0d: dtype.Float32, 0x0e: dtype.Float64,
+}
+
+// header reads two zeros, the type, the number of dimensions, and each as a
+// big-endian 32-bit number. It returns the size of the elements in bytes.
+func (in *reader) header() (a *Array, size int64, err error) {
+	var magic [4]byte
+	if err := in.full(magic[:], "the four bytes 00 00, type, dimensions"); err != nil {
+		return nil, 0, err
+	}
+	element, known := types[magic[2]]
+	switch {
+	case magic[0] != 0 || magic[1] != 0:
+		return nil, 0, &FormatError{Offset: 0, Want: "00 00", Got: fmt.Sprintf("% x", magic[:2])}
+	case !known:
+		return nil, 0, &FormatError{Offset: 2, Want: "type 08, 09, 0b, 0c, 0d or 0e", Got: fmt.Sprintf("%02x", magic[2])}
+	case magic[3] == 0:
+		return nil, 0, &FormatError{Offset: 3, Want: "1 dimension or more", Got: "0"}
+	}
+	a = &Array{DType: element, Shape: make([]int, magic[3])}
+	product, empty := uint64(element.Bytes()), false
+	for i := range a.Shape {
+		at := in.offset
+		var word [4]byte
+		if err := in.full(word[:], fmt.Sprintf("dimension %d of %d", i+1, len(a.Shape))); err != nil {
+			return nil, 0, err
+		}
+		dim := binary.BigEndian.Uint32(word[:])
+		if uint64(dim) > math.MaxInt {
+			return nil, 0, &FormatError{Offset: at, Want: "a dimension that fits an int", Got: fmt.Sprint(dim)}
+		}
+		a.Shape[i] = int(dim)
+		empty = empty || dim == 0
+		high, low := bits.Mul64(product, uint64(max(dim, 1)))
+		if product = low; high != 0 || low > MaxBytes {
+			product = MaxBytes + 1
+		}
+	}
+	if empty {
+		return a, 0, nil
+	}
+	if product > MaxBytes {
+		return nil, 0, &FormatError{Offset: in.offset, Want: fmt.Sprintf("at most %d bytes of elements", int64(MaxBytes)), Got: fmt.Sprintf("dimensions %v", a.Shape)}
+	}
+	return a, int64(product), nil
+}
+
+// full fills b.
+func (in *reader) full(b []byte, want string) error {
+	n, err := io.ReadFull(in.r, b)
+	in.offset += int64(n)
+	if err != nil {
+		return in.failure(want, err)
+	}
+	return nil
+}
+
+// elements reads size bytes and makes sure that nothing follows.
+func (in *reader) elements(size int64) ([]byte, error) {
+	const step = 1 << 20
+	want := fmt.Sprintf("%d bytes of elements in all", size)
+	var data []byte
+	for int64(len(data)) < size {
+		n := int(min(size-int64(len(data)), max(step, int64(len(data)))))
+		data = slices.Grow(data, n)
+		if err := in.full(data[len(data):len(data)+n], want); err != nil {
+			return nil, err
+		}
+		data = data[:len(data)+n]
+	}
+	var extra [1]byte
+	switch n, err := io.ReadFull(in.r, extra[:]); {
+	case n > 0:
+		return nil, &FormatError{Offset: in.offset, Want: "the end of the file", Got: "more data"}
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrHeader):
+		// A gzip stream whose own end is cut off, or that something follows.
+		return nil, &FormatError{Offset: in.offset, Want: "the end of the file", Got: "a broken gzip trailer", Err: err}
+	case err != io.EOF:
+		return nil, in.failure("the end of the file", err)
+	}
+	return slices.Clip(data), nil
+}
+
+// littleEndian turns the bytes of each element round.
+func littleEndian(data []byte, width int) {
+	if width == 1 {
+		return
+	}
+	for element := range slices.Chunk(data, width) {
+		slices.Reverse(element)
+	}
+}
