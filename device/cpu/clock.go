@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -117,30 +118,31 @@ type step struct {
 // next finds the first step that is due now, or with none the time at which to
 // look again. Of steps due at one time ends come first: they may make other
 // operations ready at that time.
+//
+// Among steps of one kind due at one time any order is right. The order of banks,
+// backwards for starts, is the one in which an adversary sees most: a kernel's
+// inputs are looked at before a copy that starts with it poisons them, and again
+// after a copy that ends with it has written.
 func (c *clock) next(now time.Duration) (s step, wake time.Duration) {
-	wake = never
-	s.at = never
+	s.at, wake = never, never
 	for _, b := range c.banks {
 		e := b.nextEnd()
-		if e == nil {
-			continue
-		}
-		if e.op.end > now {
+		switch {
+		case e == nil:
+		case e.op.end > now:
 			wake = min(wake, e.op.end)
-		} else if e.op.end < s.at || e.op.end == s.at && e.op.seq < s.engine.op.seq {
+		case e.op.end < s.at:
 			s = step{bank: b, engine: e, at: e.op.end}
 		}
 	}
-	for _, b := range c.banks {
+	for _, b := range slices.Backward(c.banks) {
 		e, at := b.nextStart()
 		switch {
 		case e == nil:
-		case at < now || b.instant(at):
-			if at < s.at {
-				s = step{bank: b, engine: e, start: true, at: at}
-			}
-		default:
+		case at >= now && !b.instant(at):
 			wake = min(wake, at+1)
+		case at < s.at:
+			s = step{bank: b, engine: e, start: true, at: at}
 		}
 	}
 	return s, wake
