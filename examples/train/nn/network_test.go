@@ -196,7 +196,7 @@ func TestRefusedMemoryLeavesNothingBehind(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-func newNetwork(t *testing.T, r *kerneltest.Rig, o Options) *Network {
+func newNetwork(t testing.TB, r *kerneltest.Rig, o Options) *Network {
 	net, err := New(r.Stream, o)
 	require.NoError(t, err)
 	r.Owns(net)
