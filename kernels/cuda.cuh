@@ -2,7 +2,8 @@
 #pragma once
 
 #define KERNEL extern "C" __attribute__((global))
-#define DEVICE static __attribute__((device)) inline
+#define INLINE __attribute__((device, always_inline)) inline
+#define DEVICE static INLINE
 #define SHARED __attribute__((shared))
 
 typedef unsigned char u8;

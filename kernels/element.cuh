@@ -38,21 +38,21 @@ DEVICE u8 to_u8(float f) {
 // Each element type: how it is stored, and the way to float and back.
 struct U8 {
 	typedef u8 T;
-	static __attribute__((device)) float load(u8 v) { return v; }
-	static __attribute__((device)) u8 store(float f) { return to_u8(f); }
+	static INLINE float load(u8 v) { return v; }
+	static INLINE u8 store(float f) { return to_u8(f); }
 };
 struct F16 {
 	typedef u16 T;
-	static __attribute__((device)) float load(u16 v) { return from_f16(v); }
-	static __attribute__((device)) u16 store(float f) { return to_f16(f); }
+	static INLINE float load(u16 v) { return from_f16(v); }
+	static INLINE u16 store(float f) { return to_f16(f); }
 };
 struct BF16 {
 	typedef u16 T;
-	static __attribute__((device)) float load(u16 v) { return from_bf16(v); }
-	static __attribute__((device)) u16 store(float f) { return to_bf16(f); }
+	static INLINE float load(u16 v) { return from_bf16(v); }
+	static INLINE u16 store(float f) { return to_bf16(f); }
 };
 struct F32 {
 	typedef float T;
-	static __attribute__((device)) float load(float v) { return v; }
-	static __attribute__((device)) float store(float f) { return f; }
+	static INLINE float load(float v) { return v; }
+	static INLINE float store(float f) { return f; }
 };

@@ -15,7 +15,7 @@ struct Gather {
 	// load is the T at byte `at` of out's row i and on; `at` may lie in later rows,
 	// by a piece at most.
 	template <class T>
-	__attribute__((device)) T load(i64 i, i64 at) const {
+	INLINE T load(i64 i, i64 at) const {
 		if (row <= piece_bytes) {
 			u32 rows = (u32)at / (u32)row; // 32 bits: many times faster than 64
 			i += rows, at -= rows * (u32)row;
@@ -30,7 +30,7 @@ struct Gather {
 	// the first is stored: reads over the bus take microseconds, and only many at
 	// once fill it.
 	template <class T>
-	__attribute__((device)) void copy(u8 *out, i64 bytes) const {
+	INLINE void copy(u8 *out, i64 bytes) const {
 		u32 lane = __nvvm_read_ptx_sreg_tid_x() & 31;
 		for (i64 start = first() / 32 * piece_bytes; start < bytes; start += stride() / 32 * piece_bytes) {
 			i64 i = start / row, at = start - i * row;
@@ -47,7 +47,7 @@ struct Gather {
 		}
 	}
 
-	__attribute__((device)) void run(u8 *out, i64 n) const {
+	INLINE void run(u8 *out, i64 n) const {
 		u64 all = (u64)out | (u64)table | (u64)row;
 		if ((all & 15) == 0) copy<u32x4>(out, n * row);
 		else if ((all & 3) == 0) copy<u32>(out, n * row);

@@ -9,3 +9,5 @@ import (
 func TestPTXIsMadeFromTheSources(t *testing.T) { kerneltest.Rebuilt(t, "./generate.sh", ptx) }
 
 func TestPTXFusesNothing(t *testing.T) { kerneltest.Unfused(t, ptx) }
+
+func TestPTXIsInlined(t *testing.T) { kerneltest.Inlined(t, ptx) }

@@ -30,3 +30,9 @@ func Unfused(t *testing.T, ptx string) {
 	require.Empty(t, regexp.MustCompile(`\bfma\S*|\bmad\.[a-z]+\.?f\S*|\b(?:mul|add|sub)\.f\S*`).FindAllString(ptx, -1))
 	require.NotEmpty(t, regexp.MustCompile(`\bmul\.rn\.f32`).FindString(ptx), "no product at all: is this the right PTX?")
 }
+
+// Inlined wants the PTX to call no function and to keep nothing in local memory,
+// which is slow: a device function that the compiler did not inline shows so.
+func Inlined(t *testing.T, ptx string) {
+	require.Empty(t, regexp.MustCompile(`\bcall\S*|\S*\.local\.\S*`).FindAllString(ptx, -1))
+}
