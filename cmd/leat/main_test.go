@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// output is what a command prints.
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, run(t.Context(), args, &b))
+	return b.String()
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o666))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func TestDemo(t *testing.T) {
+	for file, args := range map[string][]string{
+		"testdata/demo.txt":         {"demo"},
+		"testdata/demo-engines.txt": {"demo", "-engines", "1", "-batches", "8"},
+		"testdata/demo-depth.txt":   {"demo", "-depth", "2", "-batches", "8", "-h2d", "20us", "-compute", "20us", "-d2h", "20us"},
+		"testdata/demo-compute.txt": {"demo", "-h2d", "1ms", "-compute", "90ms", "-d2h", "0", "-batches", "4"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { golden(t, file, output(t, args...)) })
+		})
+	}
+}
+
+func TestDemoReportsAllMistakesAtOnce(t *testing.T) {
+	var b bytes.Buffer
+	err := run(t.Context(), []string{"demo", "-h2d", "soon", "-compute=-1ms", "-batches", "3,0", "-depth", "-2", "-engines", "7", "-nosuch", "more"}, &b)
+	for _, mistake := range []string{
+		`invalid value "soon" for flag -h2d`, "Compute is -1ms", "Batches[1] is 0", "Depth is -2", "Engines is 7",
+		"flag provided but not defined: -nosuch", `unexpected argument "more"`,
+	} {
+		require.ErrorContains(t, err, mistake)
+	}
+	require.Empty(t, b.String())
+}
+
+func TestHelp(t *testing.T) {
+	for _, c := range commands {
+		require.Contains(t, output(t), c.name+" ")
+		require.Contains(t, output(t, "-h"), c.line)
+		require.Contains(t, output(t, c.name, "-h"), "leat "+c.name)
+		require.Contains(t, output(t, c.name, "-h"), "Flags:")
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	require.ErrorContains(t, run(context.Background(), []string{"dmeo"}, &bytes.Buffer{}), `"dmeo"`)
+}
