@@ -26,7 +26,7 @@ func onEach(b *testing.B, moved int64, prepare func(r *kerneltest.Rig) func() er
 	for _, on := range []struct {
 		name string
 		open func(testing.TB) *kerneltest.Rig
-	}{{"cpu", kerneltest.CPU}, {"cuda", kerneltest.CUDA}} {
+	}{{"cpu", kerneltest.Plain}, {"cuda", kerneltest.CUDA}} {
 		b.Run("device="+on.name, func(b *testing.B) {
 			r := on.open(b)
 			launch := prepare(r)

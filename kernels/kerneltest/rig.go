@@ -24,9 +24,19 @@ type Rig struct {
 	owned []io.Closer // in use by the stream until the test's end
 }
 
-// CPU is a Rig on a CPU device that checks every launch against the kernel's PTX.
+// CPU is a Rig on a CPU device that checks every launch: its arguments against the
+// kernel's PTX, and what the kernel says of its memory. Before a kernel runs, what
+// it claims to overwrite is poisoned; what it claims only to read must be the same
+// afterwards.
 func CPU(t testing.TB) *Rig {
-	d, err := cpu.New(cpu.Options{})
+	return onCPU(t, cpu.Options{Adversary: &cpu.Adversary{Poison: true, CheckInputs: true}})
+}
+
+// Plain is a Rig on a CPU device without those checks, for benchmarks.
+func Plain(t testing.TB) *Rig { return onCPU(t, cpu.Options{}) }
+
+func onCPU(t testing.TB, o cpu.Options) *Rig {
+	d, err := cpu.New(o)
 	require.NoError(t, err)
 	return newRig(t, device.New(&checked{Device: d}))
 }

@@ -12,7 +12,7 @@ func BenchmarkStep(b *testing.B) {
 	for _, on := range []struct {
 		name string
 		open func(testing.TB) *kerneltest.Rig
-	}{{"cpu", kerneltest.CPU}, {"cuda", kerneltest.CUDA}} {
+	}{{"cpu", kerneltest.Plain}, {"cuda", kerneltest.CUDA}} {
 		for _, n := range []int{64, 256, 1024} {
 			b.Run(fmt.Sprintf("device=%s/batch=%d", on.name, n), func(b *testing.B) {
 				r := on.open(b)
