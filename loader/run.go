@@ -32,7 +32,7 @@ type Run struct {
 	demand chan struct{} // asks for another epoch where no number is stated
 
 	stop   context.CancelCauseFunc
-	ctx    ended
+	ctx    contextEnd
 	live   atomic.Int32  // goroutines
 	joined chan struct{} // closed by the last of them
 
@@ -46,6 +46,7 @@ type Run struct {
 
 	consumer sync.Mutex  // guards what follows
 	head     *batch      // taken from order, not delivered yet
+	ended    bool        // an epoch's end was taken from order, by Ready, and not delivered yet
 	final    error       // what Next returns for ever
 	atBorder bool        // the last call returned ErrEpochEnd
 	replaced int         // substitutions in this epoch
@@ -56,8 +57,8 @@ type Run struct {
 	closeErr error
 }
 
-// ended is all that Next needs of the context that the goroutines run under.
-type ended struct {
+// contextEnd is all that Next needs of the context that the goroutines run under.
+type contextEnd struct {
 	done  <-chan struct{}
 	cause func() error
 }
@@ -71,7 +72,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		work:   make(chan chunk, 2*workers),
 		demand: make(chan struct{}, 1),
 		stop:   stop,
-		ctx:    ended{ctx.Done(), func() error { return context.Cause(ctx) }},
+		ctx:    contextEnd{ctx.Done(), func() error { return context.Cause(ctx) }},
 		joined: make(chan struct{}),
 	}
 	r.failed.Store(none)
@@ -189,6 +190,10 @@ func (r *Run) over(ctx context.Context) error {
 
 // receive takes the next batch from order, complete or not.
 func (r *Run) receive(ctx context.Context) (*batch, error) {
+	if r.ended {
+		r.ended = false
+		return nil, ErrEpochEnd
+	}
 	b, ok, err := wait(ctx, r, r.order)
 	switch {
 	case err != nil:

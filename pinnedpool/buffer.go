@@ -36,6 +36,9 @@ func (b *Buffer) ID() int { return b.id }
 // Bytes borrows the memory while the buffer is held.
 func (b *Buffer) Bytes() []byte { return b.host.Bytes() }
 
+// View is the memory as kernels see it, while the buffer is held.
+func (b *Buffer) View() (device.View, error) { return b.host.View() }
+
 // Copied is the event to record behind the last copy out of the buffer, before
 // PutAfter.
 func (b *Buffer) Copied() *device.Event { return b.copied }

@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leat-go/leat/device"
@@ -62,28 +63,28 @@ func (b Batch) Valid() int { return b.use("Valid").batch.Valid }
 
 // Position says which batch of which epoch it is.
 func (b Batch) Position() Position {
-	f := &b.use("Position").batch
-	return Position{Epoch: f.Epoch, Batch: f.Batch, Sample: f.Position}
+	return b.use("Position").position()
+}
+
+func (s *slot) position() Position {
+	return Position{Epoch: s.batch.Epoch, Batch: s.batch.Batch, Sample: s.batch.Position}
 }
 
 // Substituted lists the positions whose samples failed and were replaced. It is
 // borrowed.
 func (b Batch) Substituted() []loader.Substitution { return b.use("Substituted").batch.Substituted }
 
-// Stream is the compute stream, on which the batch may be used without more ado;
-// nil without a device.
-func (b Batch) Stream() *device.Stream {
-	b.use("Stream")
-	return b.p.compute
-}
+// Stream is the compute stream that the batch was given to, on which it may be used
+// without more ado; nil without a device.
+func (b Batch) Stream() *device.Stream { return b.use("Stream").stream }
 
 // Field returns the field of that name. It panics if the layout has none, since
 // the names are fixed when the loader is made.
 func (b Batch) Field(name string) Field {
 	s := b.use("Field")
-	i, ok := b.p.layout.Lookup(name)
+	i, ok := b.p.out.Lookup(name)
 	if !ok {
-		panic(fmt.Sprintf("prefetch: no field %q in a batch of %v", name, b.p.layout.Fields()))
+		panic(fmt.Sprintf("prefetch: no field %q in a batch of %v", name, b.p.out.Fields()))
 	}
 	return b.p.field(s, i)
 }
@@ -99,11 +100,11 @@ func (b Batch) Fields() []Field {
 }
 
 func (p *Prefetcher) field(s *slot, i int) Field {
-	l := &p.layout.Fields()[i]
+	l := &p.out.Fields()[i]
 	f := Field{Name: l.Name, DType: l.DType, Shape: s.shapes[i]}
 	n := int64(s.rows) * l.RowBytes
-	if s.host != nil {
-		f.Bytes = s.host.Bytes()[l.Offset : l.Offset+n : l.Offset+n]
+	if b := s.host; b != nil {
+		f.Bytes = b[l.Offset : l.Offset+n : l.Offset+n]
 	} else {
 		f.View = s.memory.Slice(l.Offset, n)
 	}
@@ -111,23 +112,15 @@ func (p *Prefetcher) field(s *slot, i int) Field {
 }
 
 // UsedOn makes work submitted to stream from now on wait for the batch's copy, and
-// the slot's next copy wait for what was submitted to stream until Release. The
-// compute stream needs no UsedOn. At most Options.MaxStreams streams can use one
-// batch.
+// the next copy into its memory wait for what was submitted to stream until Release.
+// The batch's own Stream needs no UsedOn. At most Options.MaxStreams streams can use
+// what was uploaded together.
 func (b Batch) UsedOn(stream *device.Stream) error {
 	s := b.use("UsedOn")
-	if s.host != nil {
-		return fmt.Errorf("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
+	if b.p.dev == nil {
+		return errors.New("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
 	}
-	for _, user := range s.users {
-		if user == stream {
-			return nil
-		}
-	}
-	if len(s.users) == cap(s.users) {
-		return fmt.Errorf("prefetch: UsedOn: %d streams use the batch already, which is Options.MaxStreams", len(s.users))
-	}
-	return s.handOver(stream)
+	return s.carrier.handOver(stream)
 }
 
 // Release ends the lease. The streams that use the batch go on: the slot is

@@ -14,8 +14,8 @@ type Clone struct {
 	buffer *device.Buffer
 }
 
-// Clone copies the batch. With a device the copy is submitted to the compute
-// stream, in whose order the Clone may be used; the call allocates device memory,
+// Clone copies the batch. With a device the copy is submitted to its
+// Stream, in whose order the Clone may be used; the call allocates device memory,
 // which can wait for the device: it is not for the steady state.
 func (b Batch) Clone() (*Clone, error) {
 	s := b.use("Clone")
@@ -34,9 +34,9 @@ func (b Batch) Clone() (*Clone, error) {
 		return nil, err
 	}
 	c.buffer = buffer
-	for i, l := range b.p.layout.Fields() {
+	for i, l := range b.p.out.Fields() {
 		to := buffer.View().Slice(l.Offset, c.fields[i].View.Bytes())
-		if err := b.p.compute.CopyD2D(to, c.fields[i].View); err != nil {
+		if err := s.stream.CopyD2D(to, c.fields[i].View); err != nil {
 			return nil, errors.Join(err, buffer.Free())
 		}
 		c.fields[i].View = to

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/leat-go/leat/loader"
 )
 
 // Close stops the producers, waits until the device has done with the slots, for
@@ -28,7 +30,7 @@ func (p *Prefetcher) Close() error {
 	p.inNext.Lock() // nobody leases a slot from here on
 	defer p.inNext.Unlock()
 	stopped := p.stop()
-	if p.dev == nil {
+	if p.carriers == nil {
 		return errors.Join(stopped, p.closeHost())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
@@ -69,40 +71,53 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	}
 	var errs []error
 	for n := len(p.free); n > 0; n-- {
-		s := <-p.free
-		err := s.rest(ctx)
+		c := <-p.free
+		err := c.rest(ctx)
 		if err != nil && ctx.Err() != nil {
 			left.Slots, left.Err = left.Slots+1, err
-			p.free <- s
+			p.free <- c
 			continue
 		}
-		errs = append(errs, err, s.release())
+		errs = append(errs, err, c.release())
 	}
 	left.Err = errors.Join(left.Err, errors.Join(errs...))
 	if left.Slots > 0 {
 		return left
 	}
-	left.Err = errors.Join(left.Err, p.pool.Close(ctx), p.timeline.close(), p.copy.Close())
+	left.Err = errors.Join(left.Err, p.pool.Close(ctx), p.closeStreams())
+	if p.dev == nil && p.leases.Load() == 0 {
+		left.Err = errors.Join(left.Err, p.hostDev.Close())
+	}
 	return left
 }
 
-// rest waits until the streams have passed the point where the slot's use ends.
-func (s *slot) rest(ctx context.Context) error {
-	for _, consumed := range s.consumed[:s.consumers] {
-		if err := consumed.Synchronize(ctx); err != nil {
-			return err
+// closeStreams frees the streams and the transform, whose work is done, and a host
+// consumer's device.
+func (p *Prefetcher) closeStreams() error {
+	errs := []error{p.timeline.close()}
+	if p.transform != nil {
+		errs = append(errs, p.transform.release())
+	}
+	if p.copy != nil {
+		errs = append(errs, p.copy.Close())
+	}
+	for i, s := range p.compute {
+		if i > 0 { // the first is the user's
+			errs = append(errs, s.Close())
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// reapSlot frees a slot that was released after Close, when the device is done
+// reapCarrier frees a carrier that came back after Close, when the device is done
 // with it.
-func (p *Prefetcher) reapSlot(s *slot) {
-	s.move(leased, freed)
-	go func() { // ends when the work does that was submitted for the batch
-		if err := s.rest(context.Background()); err == nil {
-			err = s.release()
+func (p *Prefetcher) reapCarrier(c *carrier) {
+	go func() { // ends when the work does that was submitted for its batches
+		err := c.rest(context.Background())
+		if err == nil {
+			err = c.release()
+		}
+		if err != nil {
 			p.keep(err)
 		}
 	}()
@@ -120,7 +135,7 @@ func (p *Prefetcher) closeHost() error {
 
 // returnHost gives a host slot back to the producers, or after Close to the system.
 func (p *Prefetcher) returnHost(s *slot) {
-	p.pool.Put(s.host)
+	p.memory.Put(loader.Slot{ID: s.id})
 	if !p.isClosing() {
 		return
 	}
@@ -136,13 +151,10 @@ func (p *Prefetcher) returnHost(s *slot) {
 // freeAll is New's way out: nothing has run yet.
 func (p *Prefetcher) freeAll() error {
 	var errs []error
-	for _, s := range p.slots {
-		errs = append(errs, s.release())
+	for _, c := range p.carriers {
+		errs = append(errs, c.release())
 	}
-	errs = append(errs, p.timeline.close())
-	if p.copy != nil {
-		errs = append(errs, p.copy.Close())
-	}
+	errs = append(errs, p.closeStreams())
 	if p.pool != nil {
 		errs = append(errs, p.pool.Close(context.Background()))
 	}

@@ -17,7 +17,23 @@ var (
 	ErrBusy = errors.New("prefetch: another range is open")
 	// ErrLeases is found in a *LeaseError.
 	ErrLeases = errors.New("every slot is leased")
+
+	errMaxStreams = errors.New("prefetch: as many streams use the batch already as Options.MaxStreams allows")
 )
+
+// TransformError is an error of Transform.Apply.
+type TransformError struct {
+	// Position says which batch it was.
+	Position Position
+	// Err is the user's own error, or a *loader.PanicError.
+	Err error
+}
+
+func (e *TransformError) Error() string {
+	return fmt.Sprintf("prefetch: transform of batch %d of epoch %d: %v", e.Position.Batch, e.Position.Epoch, e.Err)
+}
+
+func (e *TransformError) Unwrap() error { return e.Err }
 
 // LeaseError says that Next can't return a batch because the caller holds all the
 // slots there are. Waiting would be for ever, so Next fails at once.
@@ -38,8 +54,8 @@ func (e *LeaseError) Unwrap() error { return ErrLeases }
 // CloseError says what Close had to leave. A reaper frees what the device still
 // works on when it is done; leased batches are freed when they are released.
 type CloseError struct {
-	// Slots are the device slots that the device was still working on, and
-	// HostSlots true if host slots were.
+	// Slots are the uploads that compute was still working on, and HostSlots is
+	// true if copies were.
 	Slots     int
 	HostSlots bool
 	// Leased says for each batch not released which one and where it was taken.
@@ -54,7 +70,7 @@ func (e *CloseError) Error() string {
 		parts = append(parts, "copies are still in flight")
 	}
 	if e.Slots > 0 {
-		parts = append(parts, fmt.Sprintf("%d device slots are still being read", e.Slots))
+		parts = append(parts, fmt.Sprintf("%d uploads are still being read", e.Slots))
 	}
 	if len(e.Leased) > 0 {
 		parts = append(parts, "batches are not released: "+strings.Join(e.Leased, "; "))

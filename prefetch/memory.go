@@ -2,25 +2,189 @@ package prefetch
 
 import (
 	"context"
+	"sync"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
 
-// hostSlots is the pool as the loader's workers see it: they hold a buffer from
-// Get until its batch is delivered, and know nothing of devices.
-type hostSlots struct{ pool *pinnedpool.Pool }
+// hostMemory is the pool as the loader's workers see it: a slot of theirs is the
+// part of a pinned buffer that one batch takes. They know nothing of devices.
+//
+// A buffer is held from the time its first part is handed out until the last is
+// back, by way of an upload or not.
+type hostMemory struct {
+	pool   *pinnedpool.Pool
+	per    int   // batches in a buffer
+	stride int64 // bytes between them
+	bytes  int64 // of one
 
-var _ loader.Memory = hostSlots{}
-
-func (m hostSlots) Get(ctx context.Context) (loader.Slot, error) {
-	b, err := m.pool.Get(ctx)
-	if err != nil {
-		return loader.Slot{}, err
-	}
-	return loader.Slot{ID: b.ID(), Bytes: b.Bytes()}, nil
+	mu      sync.Mutex
+	parts   []parts            // by the buffer's ID
+	current *pinnedpool.Buffer // parts of it are still to be handed out
+	next    int                // the first of them
 }
 
-func (m hostSlots) Put(s loader.Slot) { m.pool.Put(m.pool.Buffer(s.ID)) }
+// parts is what became of a buffer's parts.
+type parts struct {
+	out         int  // handed out and not back
+	copied      bool // a copy of some was submitted
+	doubtful    bool // a copy of some may have been submitted
+	quarantined bool // somebody may still write to some
+}
 
-func (m hostSlots) Quarantine(s loader.Slot, _ error) { m.pool.Quarantine(m.pool.Buffer(s.ID)) }
+// left says what must happen to a buffer when its last part is back.
+type left uint8
+
+const (
+	unread   left = iota // nothing was copied from it
+	copied               // copies from it were submitted
+	doubtful             // or perhaps were
+	stuck                // it may still be written to
+)
+
+var _ loader.Memory = (*hostMemory)(nil)
+
+func newHostMemory(pool *pinnedpool.Pool, l *loader.Layout, per int) *hostMemory {
+	return &hostMemory{pool: pool, per: per, stride: stride(l), bytes: l.Bytes(), parts: make([]parts, pool.Slots())}
+}
+
+func (m *hostMemory) buffer(id int) *pinnedpool.Buffer { return m.pool.Buffer(id / m.per) }
+
+// offset is where a part begins in its buffer.
+func (m *hostMemory) offset(id int) int64 { return int64(id%m.per) * m.stride }
+
+// view is a part as kernels see it.
+func (m *hostMemory) view(id int) (device.View, error) {
+	v, err := m.buffer(id).View()
+	if err != nil {
+		return v, err
+	}
+	return v.Slice(m.offset(id), m.bytes), nil
+}
+
+// Get implements loader.Memory. The loader's one dispatcher calls it.
+func (m *hostMemory) Get(ctx context.Context) (loader.Slot, error) {
+	m.mu.Lock()
+	b := m.current
+	m.mu.Unlock()
+	if b == nil {
+		var err error
+		if b, err = m.pool.Get(ctx); err != nil {
+			return loader.Slot{}, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current == nil {
+		m.current, m.next = b, 0
+		m.parts[b.ID()] = parts{}
+	}
+	id := b.ID()*m.per + m.next
+	m.parts[b.ID()].out++
+	if m.next++; m.next == m.per {
+		m.current = nil
+	}
+	at := m.offset(id)
+	return loader.Slot{ID: id, Bytes: b.Bytes()[at : at+m.bytes : at+m.bytes]}, nil
+}
+
+// Put implements loader.Memory: a batch that was not delivered.
+func (m *hostMemory) Put(s loader.Slot) {
+	m.settle(m.buffer(s.ID), func(p *parts) { p.out-- })
+}
+
+// Quarantine implements loader.Memory.
+func (m *hostMemory) Quarantine(s loader.Slot, _ error) {
+	m.settle(m.buffer(s.ID), func(p *parts) { p.out--; p.quarantined = true })
+}
+
+// upload takes n parts of a buffer back for a copy, and reports whether they were
+// the last: then the uploader gives the buffer to the recycler.
+func (m *hostMemory) upload(b *pinnedpool.Buffer, n int) (last bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := &m.parts[b.ID()]
+	p.out -= n
+	p.copied = true
+	last = p.out == 0 && m.current != b && !p.quarantined
+	if last {
+		*p = parts{}
+	}
+	return last
+}
+
+// doubt notes that an upload of the buffer failed half-way.
+func (m *hostMemory) doubt(b *pinnedpool.Buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts[b.ID()].doubtful = true
+}
+
+// settle changes a buffer's account, and gives it back to the pool if its last part
+// is back and nothing was copied from it. One that was copied from stays for finish.
+func (m *hostMemory) settle(b *pinnedpool.Buffer, change func(*parts)) {
+	m.mu.Lock()
+	p := &m.parts[b.ID()]
+	change(p)
+	fate, done := p.fate(), p.out == 0 && m.current != b
+	if done && fate == unread {
+		*p = parts{}
+	}
+	m.mu.Unlock()
+	if done && fate == unread {
+		m.pool.Put(b)
+	}
+}
+
+func (p *parts) fate() left {
+	switch {
+	case p.quarantined:
+		return stuck
+	case p.doubtful:
+		return doubtful
+	case p.copied:
+		return copied
+	}
+	return unread
+}
+
+// finish settles every buffer when the run has ended and all parts are back. It
+// returns those from which copies were submitted, for the recycler, and those from
+// which they may have been.
+func (m *hostMemory) finish() (recycle, doubt []*pinnedpool.Buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.parts {
+		b, p := m.pool.Buffer(id), &m.parts[id]
+		switch fate := p.fate(); {
+		case fate == stuck:
+			m.pool.Quarantine(b)
+		case fate == doubtful:
+			doubt = append(doubt, b)
+		case fate == copied:
+			recycle = append(recycle, b)
+		case m.current == b:
+			m.pool.Put(b)
+		}
+		*p = parts{}
+	}
+	m.current = nil
+	return recycle, doubt
+}
+
+// orphans returns buffers whose last part came back without an upload, behind
+// others that were uploaded: an iterator that ends gives its last slot back.
+func (m *hostMemory) orphans() (recycle []*pinnedpool.Buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.parts {
+		b, p := m.pool.Buffer(id), &m.parts[id]
+		if p.fate() == copied && p.out == 0 && m.current != b {
+			recycle = append(recycle, b)
+			*p = parts{}
+		}
+	}
+	return recycle
+}

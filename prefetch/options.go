@@ -13,16 +13,31 @@ const Auto = -1
 type Options struct {
 	// Depth is the number of batches resident on the device. 0 means 3: one in
 	// use, one ready, one in flight. 1 disables overlap: the benchmarks' baseline.
-	// Not used without a device.
+	// Without a device it counts only with a Transform, whose output it holds.
 	Depth int
 	// HostSlots is the number of pinned host slots, each of one batch. 0 means 8:
 	// enough for producers whose pace varies, whatever the workers' number.
 	HostSlots int
+	// BatchesPerCopy is how many consecutive batches travel in one upload, where
+	// the producers are ahead. A slot of Depth and of HostSlots then holds that
+	// many. 0 leaves it to New: as many as make 4 MiB on a GPU, whose bus is slow
+	// with small copies, within the budgets and the epoch, and 1 elsewhere, with
+	// Depth 1, and without a device.
+	BatchesPerCopy int
+	// Transform, if not nil, is done to every batch on the device before it is
+	// delivered, or by the CPU device for a host consumer.
+	Transform *Transform
+	// ComputeStreams is how many streams compute on batches side by side: New's own
+	// and others that it makes. 0 means 1. Batches are delivered in order; each
+	// goes to the next stream that is idle, or else the next in turn.
+	ComputeStreams int
+	// RoundRobin gives batches to the compute streams in turn, idle or not.
+	RoundRobin bool
 	// MinHostSlots is how few host slots will do where memory for HostSlots is
 	// not to be had. 0 means HostSlots: fewer is an error.
 	MinHostSlots int
 	// MaxStreams is the number of streams that may use one batch, the compute
-	// stream included. 0 means 4.
+	// streams included. 0 means 3 more than ComputeStreams.
 	MaxStreams int
 	// PinnedBytes is the budget for host slots. 0 means a quarter of the memory
 	// this process may use.
@@ -40,9 +55,13 @@ type Options struct {
 }
 
 const (
-	defaultDepth        = 3
-	defaultHostSlots    = 8
-	defaultMaxStreams   = 4
+	defaultDepth     = 3
+	defaultHostSlots = 8
+	// maxBatchesPerCopy bounds what New chooses.
+	maxBatchesPerCopy = 32
+	// copyBytes is the size at which a copy reaches nine tenths of a PCIe 5 bus;
+	// cmd/leat probe measures it.
+	copyBytes           = 4 << 20
 	defaultCloseTimeout = 5 * time.Second
 )
 
@@ -61,6 +80,14 @@ func (o Options) validate() error {
 	count("HostSlots", o.HostSlots)
 	count("MinHostSlots", o.MinHostSlots)
 	count("MaxStreams", o.MaxStreams)
+	count("BatchesPerCopy", o.BatchesPerCopy)
+	count("ComputeStreams", o.ComputeStreams)
+	if o.MaxStreams > 0 && o.MaxStreams < o.ComputeStreams {
+		errs = append(errs, fmt.Errorf("MaxStreams is %d, want at least ComputeStreams (%d)", o.MaxStreams, o.ComputeStreams))
+	}
+	if o.Transform != nil {
+		errs = append(errs, o.Transform.validate())
+	}
 	if full := o.withDefaults(); o.MinHostSlots > full.HostSlots && o.HostSlots >= 0 {
 		errs = append(errs, fmt.Errorf("MinHostSlots is %d, want at most HostSlots (%d)", o.MinHostSlots, full.HostSlots))
 	}
@@ -85,7 +112,8 @@ func (o Options) withDefaults() Options {
 	}
 	def(&o.Depth, defaultDepth)
 	def(&o.HostSlots, defaultHostSlots)
-	def(&o.MaxStreams, defaultMaxStreams)
+	def(&o.ComputeStreams, 1)
+	def(&o.MaxStreams, o.ComputeStreams+3)
 	if o.CloseTimeout == 0 {
 		o.CloseTimeout = defaultCloseTimeout
 	}

@@ -14,9 +14,14 @@ type Plan struct {
 	// and what it decided. Without a device both are empty.
 	Device      string
 	DeviceNotes []string
-	// Depth is the number of device slots, DeviceBytes their memory.
+	// Depth is the number of device slots, DeviceBytes their memory and that of the
+	// raw buffers before a transform.
 	Depth       int
 	DeviceBytes int64
+	// BatchesPerCopy is how many batches a slot holds and an upload carries at most.
+	BatchesPerCopy int
+	// ComputeStreams is the number of compute streams.
+	ComputeStreams int
 	// HostSlots is the number of host slots, HostBytes their memory, and
 	// HostMemory what kind of memory it is: "pinned" or "pageable".
 	HostSlots  int
@@ -25,6 +30,8 @@ type Plan struct {
 	// SlotBytes is the size of a full batch, packed.
 	SlotBytes int64
 	Fields    []loader.FieldLayout
+	// Delivered are the fields behind the transform, nil without one.
+	Delivered []loader.FieldLayout
 	// BatchSize is the rows of a full batch, BatchesPerEpoch this rank's batches in
 	// an epoch, -1 if unknown, Epochs the stated number of epochs, 0 if none is.
 	BatchSize, BatchesPerEpoch, Epochs int
@@ -59,10 +66,16 @@ func (p *Prefetcher) makePlan() Plan {
 	if pool.Slots < p.options.HostSlots {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("%d host slots instead of %d: there is no memory for more", pool.Slots, p.options.HostSlots))
 	}
+	if p.carriers != nil {
+		plan.Goroutines += 2 // the uploader and the recycler
+	}
+	if p.transform != nil {
+		plan.Delivered = p.out.Fields()
+	}
 	if p.dev != nil {
 		plan.Device, plan.DeviceNotes = p.dev.String(), p.dev.Notes()
-		plan.Depth, plan.DeviceBytes = p.options.Depth, int64(p.options.Depth)*p.layout.Bytes()
-		plan.Goroutines += 2 // the uploader and the recycler
+		plan.Depth, plan.DeviceBytes = p.options.Depth, p.deviceBytes(p.options.BatchesPerCopy)
+		plan.BatchesPerCopy, plan.ComputeStreams = p.options.BatchesPerCopy, len(p.compute)
 		if plan.Depth == 1 {
 			plan.Notes = append(plan.Notes, "Depth 1: copies don't overlap compute")
 		}
@@ -83,11 +96,15 @@ func (p Plan) String() string {
 		for _, n := range p.DeviceNotes {
 			line("", "%s", n)
 		}
-		line("device slots", "%d of %d bytes (Depth)", p.Depth, p.SlotBytes)
+		line("device slots", "%d (Depth) of %d batches (BatchesPerCopy), %d bytes in all", p.Depth, p.BatchesPerCopy, p.DeviceBytes)
+		line("streams", "1 for copies, %d for compute", p.ComputeStreams)
 	}
-	line("host slots", "%d of %d bytes, %s (HostSlots)", p.HostSlots, p.SlotBytes, p.HostMemory)
+	line("host slots", "%d (HostSlots) of %s memory, %d bytes in all; a batch has %d", p.HostSlots, p.HostMemory, p.HostBytes, p.SlotBytes)
 	for _, f := range p.Fields {
 		line("field", "%v at byte %d", f.Field, f.Offset)
+	}
+	for _, f := range p.Delivered {
+		line("transformed", "%v", f.Field)
 	}
 	epochs := "no stated number of"
 	if p.Epochs > 0 {

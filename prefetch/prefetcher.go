@@ -20,19 +20,26 @@ import (
 type Prefetcher struct {
 	options Options
 	loader  *loader.Loader
-	layout  *loader.Layout
-	dev     *device.Device // nil without a device
-	compute *device.Stream // the user's
-	copy    *device.Stream // owned
-	pool    *pinnedpool.Pool
-	hostDev *device.Device // where the pool's memory is from; owned without a device
-	slots   []*slot
-	free    chan *slot // device slots for the uploader; holds every free one
+	layout  *loader.Layout // as the loader fills it
+	out     *loader.Layout // as it is delivered: another one only with a transform
+	stride  int64          // between batches that lie together as the loader fills them
 	plan    Plan
+
+	dev       *device.Device   // nil without a device
+	hostDev   *device.Device   // where the pool's memory is from; owned without a device
+	compute   []*device.Stream // the first is the user's, others are owned
+	turn      int              // the compute stream whose turn it is
+	copy      *device.Stream   // owned; nil without a device
+	transform *transforming    // nil without a transform
+	pool      *pinnedpool.Pool
+	memory    *hostMemory
+	carriers  []*carrier // none for a host consumer without a transform
+	slots     []*slot
+	free      chan *carrier // for the uploader; holds every free one
 
 	timeline timeline
 	counters counters
-	leases   atomic.Int32
+	leases   atomic.Int32  // batches not released
 	reading  atomic.Bool   // a Reader is open
 	closed   chan struct{} // closed by Close
 	inNext   sync.Mutex    // held by Next, so that Close can wait until nobody is in it
@@ -42,6 +49,7 @@ type Prefetcher struct {
 	cursor    loader.Cursor        // P5
 	run       *run                 // what produces batches now; nil if nothing does
 	pending   error                // what went wrong where nobody could be told
+	retired   []*carrier           // on which an operation failed
 	uncertain []*pinnedpool.Buffer // host slots that a failed upload may still read
 	closing   bool
 }
@@ -57,12 +65,8 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 	p := newPrefetcher(ld, o)
-	p.dev, p.hostDev, p.compute = compute.Device(), compute.Device(), compute
-	if err := p.allocate(); err != nil {
-		return nil, errors.Join(err, p.freeAll())
-	}
-	p.plan = p.makePlan()
-	return p, nil
+	p.dev, p.hostDev, p.compute = compute.Device(), compute.Device(), []*device.Stream{compute}
+	return p.allocated()
 }
 
 // NewHost makes a Prefetcher whose consumer reads the host slots themselves: there
@@ -72,12 +76,22 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
-	p := newPrefetcher(ld, o)
 	dev, err := cpu.Open(cpu.Options{})
 	if err != nil {
 		return nil, err
 	}
+	p := newPrefetcher(ld, o)
 	p.hostDev = dev
+	return p.allocated()
+}
+
+func newPrefetcher(ld *loader.Loader, o Options) *Prefetcher {
+	return &Prefetcher{options: o.withDefaults(), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
+		closed: make(chan struct{})}
+}
+
+// allocated is p with all it needs, or an error and nothing left of it.
+func (p *Prefetcher) allocated() (*Prefetcher, error) {
 	if err := p.allocate(); err != nil {
 		return nil, errors.Join(err, p.freeAll())
 	}
@@ -85,78 +99,126 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 	return p, nil
 }
 
-func newPrefetcher(ld *loader.Loader, o Options) *Prefetcher {
-	return &Prefetcher{options: o.withDefaults(), loader: ld, layout: ld.Layout(), closed: make(chan struct{})}
-}
-
-// allocate makes the pool, the copy stream and the slots.
-func (p *Prefetcher) allocate() error {
-	o := p.options
-	pool, err := pinnedpool.New(p.hostDev, pinnedpool.Options{
-		Slots: o.HostSlots, SlotBytes: p.layout.Bytes(), BudgetBytes: o.PinnedBytes,
-		MinSlots: o.MinHostSlots, Pageable: o.Pageable,
-	})
-	if err != nil {
+// allocate makes the pool, the streams, the transform and the slots.
+func (p *Prefetcher) allocate() (err error) {
+	p.out = p.layout
+	if t := p.options.Transform; t != nil {
+		if p.out, err = loader.NewLayout(t.Out, p.layout.BatchSize()); err != nil {
+			return err
+		}
+	}
+	p.options.BatchesPerCopy = p.batchesPerCopy()
+	if err := p.allocateHost(); err != nil {
 		return err
 	}
-	p.pool = pool
-	if p.dev == nil {
-		for i := range pool.Slots() {
-			s := p.newSlot(i)
-			s.host = pool.Buffer(i)
-			s.tensors = make([]tensors, len(s.shapes))
-			p.slots = append(p.slots, s)
+	if p.dev != nil {
+		if err := p.allocateStreams(); err != nil {
+			return err
 		}
+	}
+	if p.options.Transform != nil {
+		if p.transform, err = p.newTransforming(*p.options.Transform); err != nil {
+			return err
+		}
+	}
+	if p.dev == nil && p.transform == nil {
+		p.wrapHostSlots()
 		return nil
 	}
-	if bytes := int64(o.Depth) * p.layout.Bytes(); o.DeviceBytes > 0 && bytes > o.DeviceBytes {
-		return fmt.Errorf("prefetch: %d device slots of %d bytes asked for, %d bytes in the budget (raise DeviceBytes, or use a smaller batch or Depth): %w",
-			o.Depth, p.layout.Bytes(), o.DeviceBytes, device.ErrOutOfMemory)
+	return p.allocateCarriers()
+}
+
+func (p *Prefetcher) allocateHost() (err error) {
+	o := p.options
+	p.pool, err = pinnedpool.New(p.hostDev, pinnedpool.Options{
+		Slots: o.HostSlots, SlotBytes: p.hostSlotBytes(o.BatchesPerCopy), BudgetBytes: o.PinnedBytes,
+		MinSlots: o.MinHostSlots, Pageable: o.Pageable,
+	})
+	if err == nil {
+		p.memory = newHostMemory(p.pool, p.layout, o.BatchesPerCopy)
 	}
+	return err
+}
+
+// wrapHostSlots makes a slot of every host slot, for a consumer that reads them.
+func (p *Prefetcher) wrapHostSlots() {
+	for i := range p.pool.Slots() {
+		b := p.pool.Buffer(i)
+		p.slots = append(p.slots, &slot{id: i, pinned: b, host: b.Bytes(), shapes: shapes(p.out),
+			tensors: make([]tensors, len(p.out.Fields()))})
+	}
+}
+
+// allocateStreams makes the copy stream and the compute streams beside the user's.
+func (p *Prefetcher) allocateStreams() (err error) {
 	if p.copy, err = p.dev.NewStream(device.StreamOptions{Name: "copy"}); err != nil {
 		return err
 	}
-	if err := p.timeline.init(p.dev, o); err != nil {
-		return err
-	}
-	p.free = make(chan *slot, o.Depth)
-	for i := range o.Depth {
-		s := p.newSlot(i)
-		p.slots = append(p.slots, s)
-		if err := p.allocateSlot(s); err != nil {
-			return err
-		}
-		p.free <- s
-	}
-	return nil
-}
-
-func (p *Prefetcher) newSlot(id int) *slot {
-	s := &slot{id: id}
-	for _, f := range p.layout.Fields() {
-		s.shapes = append(s.shapes, append([]int{0}, f.Shape...))
-	}
-	return s
-}
-
-// allocateSlot gives s its device memory and events.
-func (p *Prefetcher) allocateSlot(s *slot) (err error) {
-	if s.buffer, err = p.dev.Alloc(p.layout.Bytes()); err != nil {
-		return err
-	}
-	s.memory = s.buffer.View()
-	if s.ready, err = p.dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("ready %d", s.id)}); err != nil {
-		return err
-	}
-	s.users = make([]*device.Stream, 0, p.options.MaxStreams)
-	for i := range p.options.MaxStreams {
-		e, err := p.dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("consumed %d.%d", s.id, i)})
+	for i := 1; i < p.options.ComputeStreams; i++ {
+		s, err := p.dev.NewStream(device.StreamOptions{Name: fmt.Sprintf("compute %d", i)})
 		if err != nil {
 			return err
 		}
-		s.consumed = append(s.consumed, e)
+		p.compute = append(p.compute, s)
+	}
+	return p.timeline.init(p.dev, p.options)
+}
+
+func (p *Prefetcher) allocateCarriers() error {
+	o := p.options
+	if bytes := p.deviceBytes(o.BatchesPerCopy); p.dev != nil && o.DeviceBytes > 0 && bytes > o.DeviceBytes {
+		return fmt.Errorf("prefetch: %d bytes of device memory asked for, %d bytes in the budget (raise DeviceBytes, or use a smaller batch or Depth): %w",
+			bytes, o.DeviceBytes, device.ErrOutOfMemory)
+	}
+	p.free = make(chan *carrier, o.Depth)
+	for i := range o.Depth {
+		c, err := p.newCarrier(i)
+		p.carriers = append(p.carriers, c)
+		if err != nil {
+			return err
+		}
+		p.free <- c
 	}
 	return nil
+}
+
+// hostSlotBytes is the size of a host slot of n batches.
+func (p *Prefetcher) hostSlotBytes(n int) int64 {
+	return int64(n-1)*p.stride + p.layout.Bytes()
+}
+
+// deviceBytes is the device memory for n batches a copy.
+func (p *Prefetcher) deviceBytes(n int) int64 {
+	bytes := int64(p.options.Depth) * int64(n) * stride(p.out)
+	if p.options.Transform != nil {
+		bytes += raws * int64(n) * p.stride
+	}
+	return bytes
+}
+
+// batchesPerCopy is how many batches travel in one upload.
+func (p *Prefetcher) batchesPerCopy() int {
+	o := p.options
+	switch {
+	case p.dev == nil:
+		return 1
+	case o.BatchesPerCopy > 0:
+		return o.BatchesPerCopy
+	case p.dev.Properties().Kind == "cpu" || o.Depth == 1 || p.layout.Bytes() == 0:
+		return 1
+	}
+	n := int(min(maxBatchesPerCopy, (copyBytes+p.stride-1)/p.stride))
+	if batches, known := p.loader.Batches(); known {
+		n = min(n, batches)
+	}
+	pinned := o.PinnedBytes
+	if pinned == 0 {
+		pinned = pinnedpool.DefaultBudget()
+	}
+	for n > 1 && (int64(o.HostSlots)*p.hostSlotBytes(n) > pinned || o.DeviceBytes > 0 && p.deviceBytes(n) > o.DeviceBytes) {
+		n--
+	}
+	return max(n, 1)
 }
 
 // Epoch is the epoch of the cursor: that of the next batch to be delivered.
@@ -215,41 +277,16 @@ func (p *Prefetcher) delivered(after loader.Cursor) {
 	p.cursor = p.loader.Normalize(after)
 }
 
-// release is the end of a lease: from here on the slot is the uploader's, or the
-// producers'.
+// release is the end of a lease: from here on the memory is the uploader's, or the
+// producers', as soon as all that shares it is back.
 func (p *Prefetcher) release(s *slot) {
-	if s.host != nil {
-		s.move(leased, free)
-		p.leases.Add(-1)
+	s.move(leased, free)
+	p.leases.Add(-1)
+	if s.carrier == nil {
 		p.returnHost(s)
 		return
 	}
-	err := s.handBack()
-	if err != nil {
-		p.retire(s, leased, fmt.Errorf("prefetch: Release: %w", err))
-		p.leases.Add(-1)
-		return
-	}
-	p.leases.Add(-1)
-	if p.isClosing() {
-		p.reapSlot(s)
-		return
-	}
-	s.move(leased, free)
-	p.free <- s
-}
-
-// retire takes a slot out of use on which an operation failed: what was submitted
-// for it is unknown. The run ends with err, and recover takes the slot back.
-func (p *Prefetcher) retire(s *slot, from state, err error) {
-	s.move(from, retired)
-	p.keep(err)
-	p.mu.Lock()
-	r := p.run
-	p.mu.Unlock()
-	if r != nil {
-		r.cancel(err)
-	}
+	p.back(s.carrier, true)
 }
 
 // keep stores an error for the next Open to return.

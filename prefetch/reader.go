@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -134,35 +135,80 @@ func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
 	if p.run == nil {
 		return nil, ErrEpochEnd // all epochs are done
 	}
-	if int(p.leases.Load()) == len(p.slots) && !p.run.atEnd {
+	if p.exhausted() && !p.run.atEnd {
 		return nil, p.leaseError()
 	}
 	s, err := p.run.next(ctx)
+	if errors.Is(err, ErrEpochEnd) {
+		p.run.atEnd = false
+		p.run.epoch++
+		p.delivered(loader.Cursor{Epoch: p.run.epoch})
+	}
 	if err != nil {
-		if errors.Is(err, ErrEpochEnd) {
-			p.run.atEnd = false
-			p.run.epoch++
-			p.delivered(loader.Cursor{Epoch: p.run.epoch})
-		}
 		return nil, err
 	}
-	if p.dev != nil {
-		err := p.timeline.reached(p.compute, s)
-		if err == nil {
-			err = s.handOver(p.compute)
-		}
-		if err != nil {
-			p.retire(s, ready, err)
-			return nil, err
-		}
+	if err := p.handOver(ctx, s); err != nil {
+		s.move(ready, free)
+		p.back(s.carrier, false)
+		return nil, err
 	}
 	s.generation.Add(1)
 	s.move(ready, leased)
 	p.leases.Add(1)
+	if s.carrier != nil {
+		s.carrier.delivered()
+	}
 	p.run.atEnd = s.batch.LastOfEpoch
 	p.delivered(s.batch.After)
 	p.counters.delivered(s)
 	return s, nil
+}
+
+// exhausted reports whether the user holds so much that nothing more can come.
+func (p *Prefetcher) exhausted() bool {
+	if p.carriers == nil {
+		return int(p.leases.Load()) == len(p.slots)
+	}
+	for _, c := range p.carriers {
+		if !c.held() {
+			return false
+		}
+	}
+	return true
+}
+
+// handOver gives a slot's batch to a compute stream, or waits until a host consumer
+// can read it.
+func (p *Prefetcher) handOver(ctx context.Context, s *slot) error {
+	switch {
+	case s.carrier == nil:
+		return nil
+	case p.dev == nil:
+		return s.carrier.ready.Synchronize(ctx)
+	}
+	s.stream = p.nextStream()
+	if err := p.timeline.reached(s.stream, s.carrier); err != nil {
+		return err
+	}
+	return s.carrier.handOver(s.stream)
+}
+
+// nextStream is the next compute stream that is idle, or else the next in turn. An
+// error of asking is left to the work that is submitted to it.
+func (p *Prefetcher) nextStream() *device.Stream {
+	n := len(p.compute)
+	if n > 1 && !p.options.RoundRobin {
+		for i := range n {
+			s := p.compute[(p.turn+i)%n]
+			if idle, err := s.Done(); idle && err == nil {
+				p.turn = (p.turn + i + 1) % n
+				return s
+			}
+		}
+	}
+	s := p.compute[p.turn]
+	p.turn = (p.turn + 1) % n
+	return s
 }
 
 // mayRead is why Next can't go on, if so.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -22,6 +23,10 @@ type run struct {
 	// uploader closes it when it ends, after it has set err.
 	items chan *slot
 	err   error
+
+	// The uploader's own.
+	batches []loader.Filled // gathered for the next upload
+	beyond  []loader.Filled // at most one, which lies in another host slot
 
 	// The reader's own.
 	epoch int  // of the batch to come
@@ -51,8 +56,8 @@ func (p *Prefetcher) start(ctx context.Context) error {
 	}
 	r := &run{p: p, epoch: cursor.Epoch}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	r.filler = p.loader.Start(r.ctx, cursor, hostSlots{p.pool})
-	if p.dev != nil {
+	r.filler = p.loader.Start(r.ctx, cursor, p.memory)
+	if p.carriers != nil {
 		r.items = make(chan *slot, len(p.slots)+1)
 		go r.upload() // ends when the loader does or r.ctx; stop joins it
 	}
@@ -63,8 +68,8 @@ func (p *Prefetcher) start(ctx context.Context) error {
 }
 
 // stop ends the run, if there is one, and joins its goroutines. What was uploaded
-// and not delivered is discarded: its slots are free at once, since the next copy
-// into them is behind the last one on the same stream.
+// and not delivered is discarded: its memory is free at once, since the next copy
+// into it is behind the last one on the same stream.
 func (p *Prefetcher) stop() error {
 	p.stopping.Lock()
 	defer p.stopping.Unlock()
@@ -79,51 +84,90 @@ func (p *Prefetcher) stop() error {
 	if r.items != nil {
 		for s := range r.items { // until the uploader has ended
 			if s != nil {
-				s.move(ready, free)
-				p.free <- s
+				p.discard(s)
 			}
 		}
 	}
-	return r.filler.Close()
+	err := r.filler.Close()
+	return errors.Join(err, p.finishHost())
+}
+
+// discard takes back a batch that was uploaded and not delivered.
+func (p *Prefetcher) discard(s *slot) {
+	s.move(ready, free)
+	p.back(s.carrier, false)
+}
+
+// finishHost settles the host slots that were filled or uploaded in part.
+func (p *Prefetcher) finishHost() error {
+	recycle, doubt := p.memory.finish()
+	err := p.recycle(recycle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uncertain = append(p.uncertain, doubt...)
+	return err
+}
+
+// recycle gives host slots to the recycler behind all copies submitted so far.
+func (p *Prefetcher) recycle(buffers []*pinnedpool.Buffer) error {
+	for i, b := range buffers {
+		if err := p.copy.Record(b.Copied()); err != nil { // (c)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.uncertain = append(p.uncertain, buffers[i:]...)
+			return err
+		}
+		p.pool.PutAfter(b)
+	}
+	return nil
 }
 
 // recover takes back what failed operations have left in doubt: when the streams
 // have come to rest, nothing reads or writes it any more.
 func (p *Prefetcher) recover(ctx context.Context) error {
 	p.mu.Lock()
-	uncertain := p.uncertain
+	uncertain, lost := p.uncertain, p.retired
+	p.uncertain, p.retired = nil, nil
 	p.mu.Unlock()
-	var lost []*slot
-	for _, s := range p.slots {
-		if state(s.state.Load()) == retired {
-			lost = append(lost, s)
-		}
-	}
 	if len(uncertain)+len(lost) == 0 && p.pool.Failed() == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.options.CloseTimeout)
 	defer cancel()
-	if err := p.copy.Synchronize(ctx); err != nil {
-		return fmt.Errorf("prefetch: the copy stream doesn't come to rest after a failed operation: %w", err)
-	}
-	for _, s := range lost {
-		for _, stream := range s.users {
-			if err := stream.Synchronize(ctx); err != nil {
-				return fmt.Errorf("prefetch: stream %q doesn't come to rest after a failed operation: %w", stream.Name(), err)
-			}
-		}
-		s.users, s.consumers = s.users[:0], 0
-		s.move(retired, free)
-		p.free <- s
+	if err := p.comeToRest(ctx, lost); err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.uncertain, p.retired = append(p.uncertain, uncertain...), append(p.retired, lost...)
+		return err
 	}
 	p.pool.Recover()
 	for _, b := range uncertain {
 		p.pool.Put(b)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uncertain = nil
+	for _, c := range lost {
+		c.users, c.consumers = c.users[:0], 0
+		p.free <- c
+	}
+	return nil
+}
+
+// comeToRest waits for every stream that may use what is in doubt.
+func (p *Prefetcher) comeToRest(ctx context.Context, lost []*carrier) error {
+	var streams []*device.Stream
+	if p.copy != nil {
+		streams = append(streams, p.copy)
+	}
+	if p.transform != nil {
+		streams = append(streams, p.transform.stream)
+	}
+	for _, c := range lost {
+		streams = append(streams, c.users...)
+	}
+	for _, s := range streams {
+		if err := s.Synchronize(ctx); err != nil {
+			return fmt.Errorf("prefetch: stream %q doesn't come to rest after a failed operation: %w", s.Name(), err)
+		}
+	}
 	return nil
 }
 
@@ -173,49 +217,133 @@ func (r *run) nextHost(ctx context.Context) (*slot, error) {
 	return s, nil
 }
 
-// upload is the uploader: it joins each filled host slot with a free device slot
-// and submits the copy. It waits for producers and for slots, never for the device.
+// upload is the uploader: it joins filled host memory with a free carrier and
+// submits the copy. It waits for producers and for carriers, never for the device.
 func (r *run) upload() {
 	defer close(r.items)
+	defer r.putBack()
 	for {
-		f, err := r.filler.Next(r.ctx)
-		if err == nil {
-			err = r.uploadOne(f)
-		} else if errors.Is(err, loader.ErrEpochEnd) {
-			err = r.endEpoch()
+		end := r.gather()
+		if len(r.batches) > 0 {
+			if err := r.uploadGathered(); err != nil {
+				r.err = err
+				return
+			}
 		}
-		if err != nil {
-			r.err = err
+		if errors.Is(end, loader.ErrEpochEnd) {
+			end = r.endEpoch()
+		}
+		if end != nil {
+			r.err = end
 			return
 		}
 	}
 }
 
-func (r *run) uploadOne(f loader.Filled) error {
+// gather waits for a batch, and takes those behind it that can travel with it: all
+// of them lie in one host slot. It waits for more only while there is something to
+// deliver meanwhile.
+func (r *run) gather() error {
 	p := r.p
-	host := p.pool.Buffer(f.Slot.ID) // the uploader holds it from here on
-	s, err := r.freeSlot()
+	r.batches = append(r.batches[:0], r.beyond...)
+	r.beyond = r.beyond[:0]
+	for len(r.batches) < p.options.BatchesPerCopy {
+		if len(r.batches) > 0 && len(r.items) == 0 && !r.filler.Ready() {
+			return nil
+		}
+		f, err := r.filler.Next(r.ctx)
+		if err != nil {
+			return err
+		}
+		if len(r.batches) > 0 && p.memory.buffer(f.Slot.ID) != p.memory.buffer(r.batches[0].Slot.ID) {
+			r.beyond = append(r.beyond, f)
+			return nil
+		}
+		r.batches = append(r.batches, f)
+	}
+	return nil
+}
+
+// uploadGathered uploads what was gathered, and delivers it.
+func (r *run) uploadGathered() error {
+	p := r.p
+	c, err := r.freeCarrier()
 	if err != nil {
-		p.pool.Put(host)
 		return err
 	}
-	s.hold(f)
-	s.move(free, filling)
-	if err := p.upload(s, host); err != nil {
-		err = fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", f.Batch, f.Epoch, err)
-		p.doubt(host)
-		s.move(filling, retired)
-		return err
+	slots := c.slots[:len(r.batches)]
+	for i, s := range slots {
+		s.hold(r.batches[i])
+		s.move(free, filling)
 	}
-	p.pool.PutAfter(host) // the recycler holds it from here on
-	s.move(filling, ready)
-	p.counters.uploaded(s, p.layout)
-	return r.deliver(s)
+	r.batches = r.batches[:0]
+	first := &slots[0].batch
+	host := p.memory.buffer(first.Slot.ID) // the uploader holds these parts from here on
+	done := p.memory.upload(host, len(slots))
+	if err := r.submit(c, len(slots), host, done); err != nil {
+		p.memory.doubt(host)
+		r.abandon(c, slots)
+		return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
+	}
+	if done {
+		p.pool.PutAfter(host) // the recycler holds it from here on
+	}
+	c.load(len(slots))
+	p.counters.uploaded(slots, p.layout)
+	for _, s := range slots {
+		s.move(filling, ready)
+	}
+	for i, s := range slots {
+		if err := r.deliver(s); err != nil {
+			for _, s := range slots[i:] {
+				p.discard(s)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// submit is the upload in the form that this pipeline has.
+func (r *run) submit(c *carrier, batches int, host *pinnedpool.Buffer, hostDone bool) error {
+	p := r.p
+	switch {
+	case p.dev == nil:
+		in, err := p.memory.view(c.slots[0].batch.Slot.ID)
+		if err != nil {
+			return err
+		}
+		return p.transformHost(c, in, host)
+	case p.transform != nil:
+		return p.uploadRaw(c, batches, host, hostDone)
+	}
+	return p.upload(c, batches, host, hostDone)
+}
+
+// putBack returns what was gathered and not uploaded.
+func (r *run) putBack() {
+	for _, f := range append(r.batches, r.beyond...) {
+		r.p.memory.Put(f.Slot)
+	}
+	r.batches, r.beyond = r.batches[:0], r.beyond[:0]
+}
+
+// abandon retires a carrier whose upload failed half-way.
+func (r *run) abandon(c *carrier, slots []*slot) {
+	for _, s := range slots {
+		s.move(filling, free)
+	}
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	r.p.retired = append(r.p.retired, c)
 }
 
 // endEpoch delivers an epoch's end. Without a stated number of epochs nobody knows
 // whether the next one is wanted, and asking the loader would begin it.
 func (r *run) endEpoch() error {
+	if err := r.p.recycle(r.p.memory.orphans()); err != nil {
+		return err
+	}
 	if err := r.deliver(nil); err != nil {
 		return err
 	}
@@ -225,18 +353,18 @@ func (r *run) endEpoch() error {
 	return nil
 }
 
-// freeSlot waits for the user to release a device slot.
-func (r *run) freeSlot() (*slot, error) {
+// freeCarrier waits for the user to release one.
+func (r *run) freeCarrier() (*carrier, error) {
 	select {
-	case s := <-r.p.free:
-		return s, nil
+	case c := <-r.p.free:
+		return c, nil
 	default:
 	}
 	start := time.Now()
 	defer func() { r.p.counters.waitSlot.Add(int64(time.Since(start))) }()
 	select {
-	case s := <-r.p.free:
-		return s, nil
+	case c := <-r.p.free:
+		return c, nil
 	case <-r.ctx.Done():
 		return nil, context.Cause(r.ctx)
 	}
@@ -248,17 +376,6 @@ func (r *run) deliver(s *slot) error {
 	case r.items <- s:
 		return nil
 	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
 	}
-	if s != nil {
-		s.move(ready, free)
-		r.p.free <- s
-	}
-	return context.Cause(r.ctx)
-}
-
-// doubt keeps a host slot whose copy may or may not have been submitted.
-func (p *Prefetcher) doubt(b *pinnedpool.Buffer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uncertain = append(p.uncertain, b)
 }

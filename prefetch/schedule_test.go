@@ -72,7 +72,7 @@ func TestTimingSaysWhoWaited(t *testing.T) {
 			loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{Timing: true})
 		require.NoError(t, r.epochs(1, 3*ms))
 		s := r.pf.Stats()
-		require.EqualValues(t, 50, s.TimedBatches)
+		require.EqualValues(t, 50, s.TimedUploads)
 		require.Equal(t, 200*ms, s.CopyTime)
 		require.Equal(t, 4*ms+49*ms, s.WaitCopy, "all of the first copy, and a millisecond of each other")
 		require.InDelta(t, 0.735, s.Overlap(), 1e-9)

@@ -1,14 +1,11 @@
 package prefetch
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"gorgonia.org/tensor"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -19,20 +16,18 @@ import (
 type state uint32
 
 const (
-	free    state = iota // nobody's; waiting for the uploader
+	free    state = iota // no batch is in it
 	filling              // the uploader's
 	ready                // uploaded, waiting to be delivered
 	leased               // the user's
-	retired              // an operation on it failed half-way
-	freed                // its memory is given back
 )
 
 func (s state) String() string {
-	return [...]string{"free", "filling", "ready", "leased", "retired", "freed"}[s]
+	return [...]string{"free", "filling", "ready", "leased"}[s]
 }
 
-// A slot is one place for a batch, used lap after lap. With a device it is device
-// memory and its events; without, it is a pinned host slot itself.
+// A slot is the place of one batch, used lap after lap: a part of a carrier or,
+// for a host consumer without a transform, a pinned host slot itself.
 //
 // Whoever moved it to its state owns its other fields: the uploader from filling,
 // the user from leased.
@@ -43,27 +38,18 @@ type slot struct {
 	generation atomic.Uint64
 	history    history
 
-	// With a device.
-	buffer    *device.Buffer
-	memory    device.View
-	ready     *device.Event
-	consumed  []*device.Event  // one for each stream that may use a batch
-	users     []*device.Stream // who uses it in this lap; its capacity is MaxStreams
-	consumers int              // how many of consumed were recorded in the last lap
-	timing    int              // which of the timeline's marks this lap has
-
-	// Without one.
-	host    *pinnedpool.Buffer
+	carrier *carrier           // nil for a pinned host slot
+	pinned  *pinnedpool.Buffer // the pinned host slot, else nil
+	memory  device.View        // where the batch is; empty for a host consumer
+	host    []byte             // where it is for a host consumer, else nil
 	tensors []tensors
 
 	// The batch that is in it.
 	batch  loader.Filled
 	rows   int
-	shapes [][]int // by field; [0] is rows
+	shapes [][]int        // by field; [0] is rows
+	stream *device.Stream // the compute stream that the batch was given to
 }
-
-// tensors are a field's two headers over the slot's memory.
-type tensors struct{ full, tail *tensor.Dense }
 
 // move is the only writer of s.state. Going on after a bad move would corrupt
 // training data silently, so it panics.
@@ -78,25 +64,22 @@ func (s *slot) move(from, to state) {
 func (s *slot) hold(f loader.Filled) {
 	s.batch = f
 	s.rows = f.N
-	for _, shape := range s.shapes {
-		shape[0] = f.N
-	}
+	setRows(s.shapes, f.N)
 }
 
-// release gives the slot's device memory and events back.
-func (s *slot) release() error {
-	s.state.Store(uint32(freed))
-	errs := make([]error, 0, 2+len(s.consumed))
-	if s.ready != nil {
-		errs = append(errs, s.ready.Close())
+// shapes are the fields' shapes with room for the number of rows in front.
+func shapes(l *loader.Layout) [][]int {
+	all := make([][]int, len(l.Fields()))
+	for i, f := range l.Fields() {
+		all[i] = append([]int{0}, f.Shape...)
 	}
-	for _, e := range s.consumed {
-		errs = append(errs, e.Close())
+	return all
+}
+
+func setRows(shapes [][]int, n int) {
+	for _, shape := range shapes {
+		shape[0] = n
 	}
-	if s.buffer != nil {
-		errs = append(errs, s.buffer.Free())
-	}
-	return errors.Join(errs...)
 }
 
 // history is the last few moves of a slot, for the panic that reports a bad one,

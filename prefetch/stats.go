@@ -26,9 +26,11 @@ type Stats struct {
 	WaitHostSlot time.Duration
 	// WaitCopy is how long the compute stream stood still on the device because a
 	// batch's copy wasn't done, CopyTime how long the copies took, both over
-	// TimedBatches. They are measured with Options.Timing only.
+	// TimedUploads. They are measured with Options.Timing only.
 	WaitCopy, CopyTime time.Duration
-	TimedBatches       int64
+	TimedUploads       int64
+	// Uploads is the number of uploads, of Options.BatchesPerCopy batches at most.
+	Uploads int64
 	// Leases is the number of batches not released.
 	Leases int
 	// Free is the number of device slots that wait for the uploader.
@@ -47,26 +49,30 @@ func (s Stats) Overlap() float64 {
 }
 
 type counters struct {
-	batches, samples, bytes, waitProducer, waitSlot atomic.Int64
+	batches, samples, uploads, bytes, waitProducer, waitSlot atomic.Int64
 }
 
 func (c *counters) delivered(s *slot) {
 	c.batches.Add(1)
 	c.samples.Add(int64(s.batch.Valid))
-	if s.host != nil {
-		c.bytes.Add(int64(len(s.host.Bytes())))
+	if s.pinned != nil {
+		c.bytes.Add(int64(len(s.host)))
 	}
 }
 
-func (c *counters) uploaded(s *slot, l *loader.Layout) {
-	n := l.Bytes()
-	if s.rows != l.BatchSize() {
-		n = 0
-		for _, f := range l.Fields() {
-			n += f.RowBytes * int64(s.rows)
+// uploaded counts an upload of the batches in slots.
+func (c *counters) uploaded(slots []*slot, l *loader.Layout) {
+	c.uploads.Add(1)
+	for _, s := range slots {
+		n := l.Bytes()
+		if s.rows != l.BatchSize() {
+			n = 0
+			for _, f := range l.Fields() {
+				n += f.RowBytes * int64(s.rows)
+			}
 		}
+		c.bytes.Add(n)
 	}
-	c.bytes.Add(n)
 }
 
 // Stats returns what was counted so far.
@@ -75,10 +81,10 @@ func (p *Prefetcher) Stats() Stats {
 	s := Stats{
 		Batches: c.batches.Load(), Samples: c.samples.Load(), Bytes: c.bytes.Load(),
 		WaitProducer: time.Duration(c.waitProducer.Load()), WaitSlot: time.Duration(c.waitSlot.Load()),
-		Leases: int(p.leases.Load()), Free: len(p.free), Pool: p.pool.Stats(),
+		Uploads: c.uploads.Load(), Leases: int(p.leases.Load()), Free: len(p.free), Pool: p.pool.Stats(),
 	}
 	s.WaitHostSlot = s.Pool.WaitTime
-	s.TimedBatches, s.CopyTime, s.WaitCopy = p.timeline.measured()
+	s.TimedUploads, s.CopyTime, s.WaitCopy = p.timeline.measured()
 	return s
 }
 
@@ -90,7 +96,7 @@ func (s Stats) String() string {
 	}
 	fmt.Fprintf(&b, "%d batches, %d samples, %d bytes\n", s.Batches, s.Samples, s.Bytes)
 	row("you waited for", "producers to fill a batch", s.WaitProducer)
-	if s.TimedBatches > 0 {
+	if s.TimedUploads > 0 {
 		row("compute waited for", "a copy to end", s.WaitCopy)
 		fmt.Fprintf(&b, "%-28s %-34s %11.1f%%\n", "of the copies' "+s.CopyTime.Round(time.Microsecond).String(), "compute hid", 100*s.Overlap())
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/leat-go/leat/dtype"
 )
 
+// tensors are a field's two headers over the slot's memory.
+type tensors struct{ full, tail *tensor.Dense }
+
 // Tensor returns a field of a host batch as a tensor over the slot's memory,
 // without a copy. Float16 and BFloat16 come as uint16, their bits. The tensor is
 // valid as long as its Batch, and so is every view of it.
@@ -25,9 +28,9 @@ func (b Batch) Tensor(name string) (*tensor.Dense, error) {
 	if len(f.Bytes) == 0 {
 		return nil, fmt.Errorf("prefetch: Tensor(%q): shape %v has no elements, which package tensor can't express", name, f.Shape)
 	}
-	i, _ := b.p.layout.Lookup(name)
+	i, _ := b.p.out.Lookup(name)
 	kept := &s.tensors[i].full
-	if s.rows != b.p.layout.BatchSize() {
+	if s.rows != b.p.out.BatchSize() {
 		kept = &s.tensors[i].tail
 	}
 	// A header that the last user reshaped, or one of another tail, is made anew.

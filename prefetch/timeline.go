@@ -12,20 +12,20 @@ import (
 // A timeline measures on the device when copies ran and when compute was ready for
 // them, by timed events, if Options.Timing asks for it.
 //
-// The marks are a ring longer than the batches that can be under way: when a mark
-// comes round again, HostSlots+Depth batches have been submitted since, the copy
-// of at least one later batch in the same slot is done, and so is all that the
-// mark measured.
+// The marks are a ring longer than the uploads that can be under way: when a mark
+// comes round again, as many uploads have been submitted since as there are batches
+// in all slots. The copy of a later one into the same carrier is done by then, and
+// so is all that the mark measured.
 type timeline struct {
 	marks []mark
 	next  int
 
 	mu         sync.Mutex
-	batches    int64
+	uploads    int64
 	copy, wait time.Duration
 }
 
-// A mark is the timed events of one batch.
+// A mark is the timed events of one upload.
 type mark struct {
 	started *device.Event // the copy starts
 	ended   *device.Event // the copy is done
@@ -37,7 +37,7 @@ func (t *timeline) init(dev *device.Device, o Options) error {
 	if !o.Timing {
 		return nil
 	}
-	for i := range o.HostSlots + o.Depth + 1 {
+	for i := range (o.HostSlots+o.Depth)*o.BatchesPerCopy + 1 {
 		var m mark
 		for name, e := range map[string]**device.Event{"started": &m.started, "ended": &m.ended, "reached": &m.reached} {
 			var err error
@@ -50,38 +50,42 @@ func (t *timeline) init(dev *device.Device, o Options) error {
 	return nil
 }
 
-// copyStarts gives s the next mark and submits its first event.
-func (t *timeline) copyStarts(stream *device.Stream, s *slot) error {
+// copyStarts gives c the next mark and submits its first event.
+func (t *timeline) copyStarts(stream *device.Stream, c *carrier) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	s.timing = t.next
+	c.timing = t.next
 	t.next = (t.next + 1) % len(t.marks)
-	m := &t.marks[s.timing]
+	m := &t.marks[c.timing]
 	t.read(m)
+	t.mu.Lock()
+	m.lent = false
+	t.mu.Unlock()
 	return stream.Record(m.started)
 }
 
-func (t *timeline) copyEnds(stream *device.Stream, s *slot) error {
+func (t *timeline) copyEnds(stream *device.Stream, c *carrier) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	return stream.Record(t.marks[s.timing].ended)
+	return stream.Record(t.marks[c.timing].ended)
 }
 
-// reached marks where compute stands when it is about to wait for s.
-func (t *timeline) reached(stream *device.Stream, s *slot) error {
+// reached marks where compute stands when it is about to wait for c: the first time in
+// a lap.
+func (t *timeline) reached(stream *device.Stream, c *carrier) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	m := &t.marks[s.timing]
-	if err := stream.Record(m.reached); err != nil {
-		return err
-	}
+	m := &t.marks[c.timing]
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if m.lent {
+		return nil
+	}
 	m.lent = true
-	return nil
+	return stream.Record(m.reached)
 }
 
 // read adds what m has measured, if it has, and empties it.
@@ -93,26 +97,26 @@ func (t *timeline) read(m *mark) {
 	}
 	copied, err := device.Elapsed(m.started, m.ended)
 	if err != nil {
-		return // the device is at fault or behind; it counts among the batches not measured
+		return // the device is at fault or behind; it counts among the uploads not measured
 	}
 	waited, err := device.Elapsed(m.reached, m.ended)
 	if err != nil {
 		return
 	}
 	m.lent = false
-	t.batches++
+	t.uploads++
 	t.copy += copied
 	t.wait += max(0, waited)
 }
 
-// measured is what has been measured so far, without the batches under way.
-func (t *timeline) measured() (batches int64, copying, waiting time.Duration) {
+// measured is what has been measured so far, without what is under way.
+func (t *timeline) measured() (uploads int64, copying, waiting time.Duration) {
 	for i := range t.marks {
 		t.read(&t.marks[i])
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.batches, t.copy, t.wait
+	return t.uploads, t.copy, t.wait
 }
 
 func (t *timeline) close() error {

@@ -1,0 +1,172 @@
+package prefetch
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/loader"
+)
+
+// A Transform is work that the device does on every batch between its upload and
+// its delivery, on a stream of its own: what crosses the bus is small, uint8
+// images, and what compute sees is ready, normalised float16.
+//
+// For a host consumer the same work runs in its Go version.
+type Transform struct {
+	// Out are the fields of the batches that are delivered.
+	Out []loader.Field
+	// Apply submits to s the work that reads in and overwrites out, both of in.Len
+	// rows. It waits for nothing and keeps neither. The uploader calls it, one batch
+	// after the other. An error ends the run and is delivered behind the batches
+	// before it.
+	Apply func(s *device.Stream, out, in Fields) error
+}
+
+func (t *Transform) validate() error {
+	var errs []error
+	if t.Apply == nil {
+		errs = append(errs, errors.New("Transform.Apply is nil"))
+	}
+	if len(t.Out) == 0 {
+		errs = append(errs, errors.New("Transform.Out has no field"))
+	} else if _, err := loader.NewLayout(t.Out, 1); err != nil {
+		errs = append(errs, fmt.Errorf("Transform.Out: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// Fields are the fields of one batch where device work reads or writes them. They
+// are borrowed for the call that gets them; it is a value and copying it is cheap.
+type Fields struct {
+	layout *loader.Layout
+	memory device.View
+	rows   int
+	shapes [][]int
+	at     Position
+	seed   uint64
+}
+
+// Len is the number of rows.
+func (f Fields) Len() int { return f.rows }
+
+// Position says which batch it is.
+func (f Fields) Position() Position { return f.at }
+
+// Seed is the loader's seed, so that random operations are the same in every run.
+func (f Fields) Seed() uint64 { return f.seed }
+
+// Field returns the field of that name, and panics if there is none.
+func (f Fields) Field(name string) Field {
+	i, ok := f.layout.Lookup(name)
+	if !ok {
+		panic(fmt.Sprintf("prefetch: no field %q among %v", name, f.layout.Fields()))
+	}
+	l := &f.layout.Fields()[i]
+	return Field{Name: l.Name, DType: l.DType, Shape: f.shapes[i],
+		View: f.memory.Slice(l.Offset, int64(f.rows)*l.RowBytes)}
+}
+
+// raws is how many raw buffers there are: one that is copied to while the
+// transform reads the other.
+const raws = 2
+
+// transforming is a Transform at work.
+type transforming struct {
+	Transform
+	p      *Prefetcher
+	stream *device.Stream
+	raws   []raw // none for a host consumer, whose host slots are raw
+	turn   int
+	shapes [][]int // of the batch going in
+}
+
+// A raw buffer is what copies fill and the transform reads.
+type raw struct {
+	buffer       *device.Buffer
+	memory       device.View
+	filled, read *device.Event
+	used         bool // read has been recorded
+}
+
+func (p *Prefetcher) newTransforming(t Transform) (*transforming, error) {
+	g := &transforming{Transform: t, p: p, shapes: shapes(p.layout)}
+	var err error
+	if g.stream, err = p.hostDev.NewStream(device.StreamOptions{Name: "transform"}); err != nil {
+		return g, err
+	}
+	if p.dev == nil {
+		return g, nil
+	}
+	for i := range raws {
+		g.raws = append(g.raws, raw{})
+		r := &g.raws[i]
+		if r.buffer, err = p.dev.Alloc(p.stride * int64(p.options.BatchesPerCopy)); err != nil {
+			return g, err
+		}
+		r.memory = r.buffer.View()
+		if r.filled, err = p.dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("filled %d", i)}); err != nil {
+			return g, err
+		}
+		if r.read, err = p.dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("read %d", i)}); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// next is the raw buffer whose turn it is. Two in turn suffice without asking
+// whether it is free: the copy waits for that on the device.
+func (g *transforming) next() *raw {
+	r := &g.raws[g.turn]
+	g.turn = (g.turn + 1) % len(g.raws)
+	return r
+}
+
+// apply submits the transform of the carrier's first batches, which lie in raw one
+// behind the other.
+func (g *transforming) apply(c *carrier, raw device.View, batches int) error {
+	for i, s := range c.slots[:batches] {
+		setRows(g.shapes, s.rows)
+		in := Fields{
+			layout: g.p.layout, rows: s.rows, shapes: g.shapes, at: s.position(), seed: g.p.loader.Options().Seed,
+			memory: raw.Slice(int64(i)*g.p.stride, g.p.layout.Bytes()),
+		}
+		out := in
+		out.layout, out.shapes = g.p.out, s.shapes
+		out.memory = c.memory.Slice(int64(i)*stride(g.p.out), g.p.out.Bytes())
+		if err := g.call(out, in); err != nil {
+			return &TransformError{Position: in.at, Err: err}
+		}
+	}
+	return nil
+}
+
+// call runs the user's code, whose panic becomes an error.
+func (g *transforming) call(out, in Fields) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &loader.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return g.Apply(g.stream, out, in)
+}
+
+func (g *transforming) release() error {
+	var errs []error
+	for _, r := range g.raws {
+		for _, e := range []*device.Event{r.filled, r.read} {
+			if e != nil {
+				errs = append(errs, e.Close())
+			}
+		}
+		if r.buffer != nil {
+			errs = append(errs, r.buffer.Free())
+		}
+	}
+	if g.stream != nil {
+		errs = append(errs, g.stream.Close())
+	}
+	return errors.Join(errs...)
+}
