@@ -37,24 +37,35 @@ func Checksum(s *device.Stream, out, in device.View) error {
 // and with their number.
 func ChecksumOf(b []byte) uint64 {
 	var sum, place uint64
+	// Four at a time keep the multipliers busy: it is nearly twice as fast.
+	for ; len(b) >= 32; b = b[32:] {
+		w := b[:32]
+		sum += scramble(word(w), place+1) + scramble(word(w[8:]), place+2) +
+			scramble(word(w[16:]), place+3) + scramble(word(w[24:]), place+4)
+		place += 4
+	}
 	for ; len(b) >= 8; b = b[8:] {
 		place++
-		sum += scramble(binary.LittleEndian.Uint64(b), place)
+		sum += scramble(word(b), place)
 	}
 	if len(b) > 0 {
 		var tail [8]byte
 		copy(tail[:], b)
 		place++
-		sum += scramble(binary.LittleEndian.Uint64(tail[:]), place+uint64(len(b))<<56)
+		sum += scramble(word(tail[:]), place+uint64(len(b))<<56)
 	}
 	return sum
 }
 
-// scramble is the finaliser of SplitMix64 on the word and its place.
-func scramble(word, place uint64) uint64 {
-	return mix(word ^ place*0x9e3779b97f4a7c15)
-}
+func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
+// scramble is the finaliser of SplitMix64 on a word and its place.
+func scramble(w, place uint64) uint64 { return mix(w ^ place*golden) }
+
+// golden is 2^64 over the golden ratio, SplitMix64's step between states.
+const golden = 0x9e3779b97f4a7c15
+
+// mix is SplitMix64's finaliser, a bijection.
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

@@ -49,9 +49,6 @@ func (p *CropParams) At(i int) Placement {
 	}
 }
 
-// golden is 2^64 over the golden ratio, the usual step between random states.
-const golden = 0x9e3779b97f4a7c15
-
 // below maps the random r to 0…n-1 by multiplying, as unevenly as one in 2^64/n.
 func below(r, n uint64) uint64 {
 	high, _ := bits.Mul64(r, n)
