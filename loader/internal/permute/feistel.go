@@ -25,12 +25,11 @@ func (p *Permutation) feistel(row, column uint64) uint64 {
 // turn moves x, which is below n, by a keyed amount that depends on by.
 func turn(x, by, key, n uint64) uint64 {
 	h := (by ^ key) * 0xd6e8feb86659fd93
-	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
-	x += (h >> 32) * n >> 32
-	// Both x and the amount are below n, so one subtraction is the modulus; as a
-	// mask, since a branch would be mispredicted half the time.
-	over := x - n
-	return over + n&uint64(int64(over)>>63)
+	x += uint64(uint32(h^h>>32)) * n >> 32
+	// Both x and the amount are below n, so one subtraction is the modulus, and
+	// where it is one too many it wraps round to more than x. A branch would be
+	// mispredicted half the time.
+	return min(x, x-n)
 }
 
 // walk follows the cycle from x back into [0, n). It leaves a cell outside in
@@ -42,31 +41,36 @@ func (p *Permutation) walk(x uint64) uint64 {
 	return x
 }
 
-// fillFeistel runs four positions abreast, and steps row and column along rather
-// than dividing for each.
+// lanes is how many positions are worked on abreast. A round is a chain of
+// multiplications, each waiting for the last; on one position alone they would
+// leave the processor idle most of the time.
+const lanes = 16
+
+// fillFeistel steps row and column along rather than dividing for each position.
 func (p *Permutation) fillFeistel(dst []int, from uint64) {
 	row, column := from/p.width, from%p.width
-	var cells [4][2]uint64
+	width, height := p.width, p.height
+	keys := (*[feistelRounds]uint64)(p.keys[:])
+	var rows, columns [lanes]uint64
 	for len(dst) > 0 {
-		for i := range cells {
-			cells[i] = [2]uint64{row, column}
-			if column++; column == p.width {
+		for i := range rows {
+			rows[i], columns[i] = row, column
+			if column++; column == width {
 				row, column = row+1, 0
 			}
 		}
-		r0, c0, r1, c1 := cells[0][0], cells[0][1], cells[1][0], cells[1][1]
-		r2, c2, r3, c3 := cells[2][0], cells[2][1], cells[3][0], cells[3][1]
 		for r := 0; r < feistelRounds; r += 2 {
-			even, odd := p.keys[r], p.keys[r+1]
-			c0, c1, c2, c3 = turn(c0, r0, even, p.width), turn(c1, r1, even, p.width),
-				turn(c2, r2, even, p.width), turn(c3, r3, even, p.width)
-			r0, r1, r2, r3 = turn(r0, c0, odd, p.height), turn(r1, c1, odd, p.height),
-				turn(r2, c2, odd, p.height), turn(r3, c3, odd, p.height)
+			even, odd := keys[r], keys[r+1]
+			for i := range rows {
+				columns[i] = turn(columns[i], rows[i], even, width)
+			}
+			for i := range rows {
+				rows[i] = turn(rows[i], columns[i], odd, height)
+			}
 		}
-		out := [4]uint64{r0*p.width + c0, r1*p.width + c1, r2*p.width + c2, r3*p.width + c3}
-		n := min(len(dst), len(out))
-		for i, x := range out[:n] {
-			dst[i] = int(p.walk(x))
+		n := min(len(dst), lanes)
+		for i := range dst[:n] {
+			dst[i] = int(p.walk(rows[i]*width + columns[i]))
 		}
 		dst = dst[n:]
 	}

@@ -18,28 +18,38 @@ func (p *Permutation) swapOrNot(x uint64) uint64 {
 	return x
 }
 
+// swap is round r.
 func (p *Permutation) swap(r int, x uint64) uint64 {
-	y := uint64(p.shifts[r]) - x
-	if int64(y) < 0 {
-		y += p.n
-	}
-	h := (p.keys[r] ^ max(x, y)*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93
+	return swap(x, uint64(p.shifts[r]), p.keys[r], p.n)
+}
+
+func swap(x, shift, key, n uint64) uint64 {
+	y := shift - x
+	y = min(y, y+n) // below 0 it has wrapped round to more than y+n
+	h := (key ^ max(x, y)*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
 	coin := uint64(int64(h) >> 63) // all ones or none: a branch would be mispredicted half the time
 	return x ^ (x^y)&coin
 }
 
-// fillSwapOrNot runs four positions abreast: a round is a chain of dependent
-// multiplications, which leaves the processor idle on one position alone.
+// fillSwapOrNot works on several positions abreast.
 func (p *Permutation) fillSwapOrNot(dst []int, from uint64) {
-	for ; len(dst) >= 4; dst, from = dst[4:], from+4 {
-		a, b, c, d := from, from+1, from+2, from+3
-		for r := range p.rounds {
-			a, b, c, d = p.swap(r, a), p.swap(r, b), p.swap(r, c), p.swap(r, d)
+	n := p.n
+	var x [lanes]uint64
+	for len(dst) > 0 {
+		for i := range x {
+			x[i] = min(from+uint64(i), n-1) // positions past the end are not asked for
 		}
-		dst[0], dst[1], dst[2], dst[3] = int(a), int(b), int(c), int(d)
-	}
-	for i := range dst {
-		dst[i] = int(p.swapOrNot(from + uint64(i)))
+		for r := range p.rounds {
+			shift, key := uint64(p.shifts[r]), p.keys[r]
+			for i := range x {
+				x[i] = swap(x[i], shift, key, n)
+			}
+		}
+		filled := min(len(dst), lanes)
+		for i := range dst[:filled] {
+			dst[i] = int(x[i])
+		}
+		dst, from = dst[filled:], from+lanes
 	}
 }
