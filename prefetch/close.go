@@ -101,11 +101,25 @@ func (p *Prefetcher) closeStreams() error {
 	if p.copy != nil {
 		errs = append(errs, p.copy.Close())
 	}
-	for i, s := range p.compute {
-		if i > 0 { // the first is the user's
+	if p.downloads != nil && !p.mapping.Load() {
+		errs = append(errs, p.downloads.release())
+		p.downloads = nil
+	}
+	return errors.Join(append(errs, p.closeCompute())...)
+}
+
+// closeCompute frees the compute streams that aren't the user's, once Close is
+// called and nobody has a batch any more whose Release would record on them.
+func (p *Prefetcher) closeCompute() error {
+	if !p.isClosing() || p.leases.Load() > 0 || p.mapping.Load() {
+		return nil
+	}
+	var errs []error
+	p.rested.Do(func() {
+		for _, s := range p.compute[min(1, len(p.compute)):] {
 			errs = append(errs, s.Close())
 		}
-	}
+	})
 	return errors.Join(errs...)
 }
 
@@ -117,9 +131,7 @@ func (p *Prefetcher) reapCarrier(c *carrier) {
 		if err == nil {
 			err = c.release()
 		}
-		if err != nil {
-			p.keep(err)
-		}
+		p.keep(errors.Join(err, p.closeCompute()))
 	}()
 }
 
@@ -151,6 +163,7 @@ func (p *Prefetcher) returnHost(s *slot) {
 // freeAll is New's way out: nothing has run yet.
 func (p *Prefetcher) freeAll() error {
 	var errs []error
+	p.closing = true
 	for _, c := range p.carriers {
 		errs = append(errs, c.release())
 	}

@@ -35,6 +35,20 @@ func (e *TransformError) Error() string {
 
 func (e *TransformError) Unwrap() error { return e.Err }
 
+// StepError is an error of the step given to Map.
+type StepError struct {
+	// Position says which batch it was.
+	Position Position
+	// Err is the user's own error, or a *loader.PanicError.
+	Err error
+}
+
+func (e *StepError) Error() string {
+	return fmt.Sprintf("prefetch: step of batch %d of epoch %d: %v", e.Position.Batch, e.Position.Epoch, e.Err)
+}
+
+func (e *StepError) Unwrap() error { return e.Err }
+
 // LeaseError says that Next can't return a batch because the caller holds all the
 // slots there are. Waiting would be for ever, so Next fails at once.
 type LeaseError struct {

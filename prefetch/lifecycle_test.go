@@ -307,17 +307,14 @@ func TestUsedOnOrdersAnotherStream(t *testing.T) {
 		require.NoError(t, err)
 		third, err := r.dev.NewStream(device.StreamOptions{Name: "third"})
 		require.NoError(t, err)
-		compute := r.compute
 		var all []reading
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			require.NoError(t, b.UsedOn(other))
 			require.NoError(t, b.UsedOn(other), "a second time changes nothing")
-			require.NoError(t, b.UsedOn(compute))
+			require.NoError(t, b.UsedOn(r.compute))
 			require.ErrorContains(t, b.UsedOn(third), "MaxStreams")
-			r.compute = other
-			all = append(all, r.read(b, 7*time.Millisecond))
-			r.compute = compute
+			all = append(all, r.readOn(b, other, 7*time.Millisecond))
 		}
 		require.NoError(t, r.dev.Synchronize(t.Context()))
 		require.Len(t, all, 20)

@@ -55,6 +55,9 @@ func (m *hostMemory) buffer(id int) *pinnedpool.Buffer { return m.pool.Buffer(id
 // offset is where a part begins in its buffer.
 func (m *hostMemory) offset(id int) int64 { return int64(id%m.per) * m.stride }
 
+// lastPart reports whether a part is the last of its buffer.
+func (m *hostMemory) lastPart(id int) bool { return id%m.per == m.per-1 }
+
 // view is a part as kernels see it.
 func (m *hostMemory) view(id int) (device.View, error) {
 	v, err := m.buffer(id).View()

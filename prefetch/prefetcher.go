@@ -34,6 +34,7 @@ type Prefetcher struct {
 	pool      *pinnedpool.Pool
 	memory    *hostMemory
 	carriers  []*carrier // none for a host consumer without a transform
+	downloads *downloads // made by the first Map
 	slots     []*slot
 	free      chan *carrier // for the uploader; holds every free one
 
@@ -41,6 +42,8 @@ type Prefetcher struct {
 	counters counters
 	leases   atomic.Int32  // batches not released
 	reading  atomic.Bool   // a Reader is open
+	mapping  atomic.Bool   // a Map is under way
+	rested   sync.Once     // the last user of the compute streams is gone
 	closed   chan struct{} // closed by Close
 	inNext   sync.Mutex    // held by Next, so that Close can wait until nobody is in it
 	stopping sync.Mutex    // held while a run is stopped
@@ -222,19 +225,19 @@ func (p *Prefetcher) batchesPerCopy() int {
 }
 
 // Epoch is the epoch of the cursor: that of the next batch to be delivered.
-func (p *Prefetcher) Epoch() int {
+func (p *Prefetcher) Epoch() int { return p.place().Epoch }
+
+func (p *Prefetcher) place() loader.Cursor {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.cursor.Epoch
+	return p.cursor
 }
 
 // State is the place after the last batch delivered: restored, also by a loader
 // with other workers and another depth, the next batch is the one after it. In the
 // body of a range the batch in hand counts as delivered.
 func (p *Prefetcher) State() loader.State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.loader.StateAt(p.cursor)
+	return p.loader.StateAt(p.place())
 }
 
 // Restore continues where st was taken. It fails, and changes nothing, if st is of
@@ -294,7 +297,7 @@ func (p *Prefetcher) keep(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending == nil {
-		p.pending = err
+		p.pending = err // which may be nil
 	}
 }
 

@@ -49,13 +49,18 @@ func TestAnyStopKeepsThePosition(t *testing.T) {
 			Workers: rapid.IntRange(1, 8).Draw(rt, "workers"), Epochs: rapid.IntRange(1, 3).Draw(rt, "epochs"),
 		}
 		po := prefetch.Options{Depth: rapid.IntRange(1, 4).Draw(rt, "depth"), HostSlots: rapid.IntRange(1, 5).Draw(rt, "hostSlots"),
-			Timing: rapid.Bool().Draw(rt, "timing")}
+			Timing: rapid.Bool().Draw(rt, "timing"), BatchesPerCopy: rapid.IntRange(1, 4).Draw(rt, "batchesPerCopy"),
+			ComputeStreams: rapid.IntRange(1, 3).Draw(rt, "computeStreams"), RoundRobin: rapid.Bool().Draw(rt, "roundRobin")}
+		data := canary{n: n, width: 5}
+		if rapid.Bool().Draw(rt, "transform") {
+			po.Transform = passOn(cpuSpin, time.Duration(rapid.IntRange(0, 3).Draw(rt, "transforming"))*time.Millisecond, data)
+		}
 		stops := rapid.SliceOfN(rapid.IntRange(0, 8), 0, 6).Draw(rt, "stops")
 		ways := rapid.SliceOfN(rapid.SampledFrom([]string{"break", "panic", "cancel", "seek", "restore"}), 6, 6).Draw(rt, "ways")
-		co := cpu.Options{Model: modelled(time.Duration(rapid.IntRange(0, 5).Draw(rt, "copy")) * time.Millisecond),
+		co := cpu.Options{Model: engines(modelled(time.Duration(rapid.IntRange(0, 5).Draw(rt, "copy"))*time.Millisecond), rapid.IntRange(1, 3).Draw(rt, "engines")),
 			Adversary: &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: rapid.Uint64().Draw(rt, "adversary")}}
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: n, width: 5}, co, lo, po)
+			r := newRig(t, data, co, lo, po)
 			var all []reading
 			for i := 0; r.pf.Epoch() < lo.Epochs; i++ {
 				stop := 1 << 30
@@ -75,6 +80,12 @@ func TestAnyStopKeepsThePosition(t *testing.T) {
 			r.close()
 		})
 	})
+}
+
+// engines is m with that many compute engines.
+func engines(m *cpu.Model, n int) *cpu.Model {
+	m.ComputeEngines = n
+	return m
 }
 
 // until reads at most stop batches, then leaves the range in the given way.

@@ -29,6 +29,16 @@ import (
 //	                     transform.Record(read) (e)
 //	                     transform.Record(ready) (a)
 
+// Results come back over a ring of the same kind, whose stream is download:
+//
+//	Map's step   begin   compute.Wait(fetched)  (g) download done → result may be overwritten
+//	             …       the user's work on compute
+//	             fetch   compute.Record(written) (f) compute done → download may read
+//	                     download.Wait(written) (f)
+//	                     download.CopyD2H
+//	                     download.Record(fetched) (g) and (h): the host waits for it
+//	                                                  before it shows the result
+
 // upload submits the copy of filled host memory into a free carrier. The uploader
 // owns both until it delivers the one and gives the other to the recycler. With
 // hostDone nothing more will be copied from the host slot before it is refilled.
@@ -139,5 +149,31 @@ func (c *carrier) handBack() error {
 		c.consumers = i + 1
 	}
 	c.users = c.users[:0]
+	return nil
+}
+
+// begin makes compute's next work wait until the result's last download is done.
+func (r *result) begin(compute *device.Stream) error {
+	if !r.used { // on its first lap nothing was downloaded
+		return nil
+	}
+	return compute.Wait(r.fetched) // (g)
+}
+
+// fetch submits the download of what compute's work so far has written.
+func (r *result) fetch(compute, download *device.Stream) error {
+	if err := compute.Record(r.written); err != nil { // (f)
+		return err
+	}
+	if err := download.Wait(r.written); err != nil { // (f)
+		return err
+	}
+	if err := r.copyBack(download); err != nil {
+		return err
+	}
+	if err := download.Record(r.fetched); err != nil { // (g), (h)
+		return err
+	}
+	r.used = true
 	return nil
 }

@@ -55,6 +55,9 @@ type Reader struct {
 	p    *Prefetcher
 	err  error // what Next returns for ever
 	done bool
+	// ahead is set for a reader whose batches count as delivered only later, when
+	// their results are: it doesn't move the cursor.
+	ahead bool
 }
 
 // Open begins to read the rest of the current epoch. The producers see ctx's
@@ -95,24 +98,38 @@ func (r *Reader) next(ctx context.Context) (Batch, error) {
 	}
 	defer p.inNext.Unlock()
 	s, err := p.next(ctx)
-	if err != nil {
-		if !errors.Is(err, ErrLeases) {
-			r.err = err
+	switch {
+	case errors.Is(err, ErrLeases):
+		return Batch{}, err
+	case err != nil:
+		r.err = err
+		if errors.Is(err, ErrEpochEnd) {
+			r.delivered(p.epochAfter())
 		}
 		return Batch{}, err
 	}
+	r.delivered(s.batch.After)
 	return Batch{p: p, slot: s, generation: s.generation.Load()}, nil
+}
+
+// delivered moves the cursor (P5).
+func (r *Reader) delivered(after loader.Cursor) {
+	if !r.ahead {
+		r.p.delivered(after)
+	}
 }
 
 // Close ends the reading. After ErrEpochEnd the producers go on into the next
 // epoch, if the loader has one; else they are stopped and joined, and what they had
 // ahead is discarded. Batches not released stay valid. Close is idempotent.
-func (r *Reader) Close() error {
+func (r *Reader) Close() error { return r.close(errors.Is(r.err, ErrEpochEnd)) }
+
+// close is Close; the epoch came to its natural end or was left before.
+func (r *Reader) close(natural bool) error {
 	if r.done {
 		return nil
 	}
 	r.done = true
-	natural := errors.Is(r.err, ErrEpochEnd)
 	if r.err == nil {
 		r.err = ErrClosed
 	}
@@ -142,7 +159,6 @@ func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
 	if errors.Is(err, ErrEpochEnd) {
 		p.run.atEnd = false
 		p.run.epoch++
-		p.delivered(loader.Cursor{Epoch: p.run.epoch})
 	}
 	if err != nil {
 		return nil, err
@@ -159,9 +175,16 @@ func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
 		s.carrier.delivered()
 	}
 	p.run.atEnd = s.batch.LastOfEpoch
-	p.delivered(s.batch.After)
 	p.counters.delivered(s)
 	return s, nil
+}
+
+// epochAfter is the cursor behind the epoch whose end Next has just returned.
+func (p *Prefetcher) epochAfter() loader.Cursor {
+	if p.run == nil {
+		return p.place()
+	}
+	return loader.Cursor{Epoch: p.run.epoch}
 }
 
 // exhausted reports whether the user holds so much that nothing more can come.

@@ -124,16 +124,20 @@ type reading struct {
 // read submits, behind a kernel that takes busy, copies of the batch's fields as compute sees them
 // when it gets there.
 func (r *rig) read(b prefetch.Batch, busy time.Duration) reading {
+	return r.readOn(b, b.Stream(), busy)
+}
+
+func (r *rig) readOn(b prefetch.Batch, stream *device.Stream, busy time.Duration) reading {
 	r.t.Helper()
 	got := reading{at: b.Position(), rows: b.Len(), valid: b.Valid()}
 	if busy > 0 {
-		require.NoError(r.t, r.spin(r.compute, busy))
+		require.NoError(r.t, r.spin(stream, busy))
 	}
 	for name, to := range map[string]*[]byte{"index": &got.index, "bytes": &got.bytes} {
 		f := b.Field(name)
 		*to = r.arena.Bytes()[r.used:][:f.View.Bytes()]
 		r.used += f.View.Bytes()
-		require.NoError(r.t, r.compute.CopyD2H(*to, f.View))
+		require.NoError(r.t, stream.CopyD2H(*to, f.View))
 	}
 	return got
 }
@@ -155,6 +159,26 @@ func (r *rig) verify(got reading) error {
 		}
 	}
 	return nil
+}
+
+// passOn is a transform that takes a while and changes nothing, but for the order
+// of the fields.
+func passOn(spin func(*device.Stream, time.Duration) error, busy time.Duration, data canary) *prefetch.Transform {
+	fields := data.Fields()
+	fields[0], fields[1] = fields[1], fields[0]
+	return &prefetch.Transform{Out: fields, Apply: func(s *device.Stream, out, in prefetch.Fields) error {
+		if busy > 0 {
+			if err := spin(s, busy); err != nil {
+				return err
+			}
+		}
+		for _, name := range []string{"index", "bytes"} {
+			if err := s.CopyD2D(out.Field(name).View, in.Field(name).View); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
 }
 
 // epochs ranges over n epochs, reads every batch on the device, and returns the

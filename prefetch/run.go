@@ -241,13 +241,13 @@ func (r *run) upload() {
 }
 
 // gather waits for a batch, and takes those behind it that can travel with it: all
-// of them lie in one host slot. It waits for more only while there is something to
-// deliver meanwhile.
+// of them lie in one host slot, so that the loader needs no other to fill them. It
+// waits for more only while there is something to deliver meanwhile.
 func (r *run) gather() error {
 	p := r.p
 	r.batches = append(r.batches[:0], r.beyond...)
 	r.beyond = r.beyond[:0]
-	for len(r.batches) < p.options.BatchesPerCopy {
+	for len(r.batches) == 0 || !p.memory.lastPart(r.batches[len(r.batches)-1].Slot.ID) {
 		if len(r.batches) > 0 && len(r.items) == 0 && !r.filler.Ready() {
 			return nil
 		}

@@ -1,0 +1,383 @@
+package prefetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/loader"
+)
+
+// A Step submits to b's Stream the work that reads b and writes out, of b.Len rows,
+// whose memory was used by an earlier step and whose contents are undefined. It
+// waits for nothing; b is released and out downloaded behind what it has submitted.
+type Step func(b Batch, out Fields) error
+
+// Map runs step on what is left of the current epoch and yields the results, in
+// host memory, in order: upload, compute and download run side by side, and step
+// runs ahead of the loop's body by o.Slots results.
+//
+// step is called on a goroutine of its own, one batch after the other. Leaving the
+// loop, whatever the way, stops and joins it; the position is then behind the last
+// result yielded, so that another range goes on with the next. Errors come behind
+// the results before them: a step's as a *StepError. Map needs a device.
+func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Result, error] {
+	return func(yield func(Result, error) bool) {
+		m, err := p.startMap(ctx, o, step)
+		if err != nil {
+			yield(Result{}, err)
+			return
+		}
+		defer m.stop()
+		for {
+			r, err := m.next(ctx)
+			if errors.Is(err, ErrEpochEnd) {
+				return
+			}
+			if err != nil {
+				yield(Result{}, err)
+				return
+			}
+			if !m.lend(r, yield) {
+				return
+			}
+		}
+	}
+}
+
+// downloads is the ring that brings results back.
+type downloads struct {
+	output  Output
+	layout  *loader.Layout
+	streams []*device.Stream // one, or with AsFinished one for each compute stream
+	results []*result
+	free    chan *result
+}
+
+func (p *Prefetcher) newDownloads(o Output) (*downloads, error) {
+	d := &downloads{output: o, free: make(chan *result, o.Slots)}
+	var err error
+	if d.layout, err = loader.NewLayout(o.Fields, p.out.BatchSize()); err != nil {
+		return d, err
+	}
+	streams := 1
+	if o.AsFinished {
+		streams = len(p.compute)
+	}
+	for range streams {
+		s, err := p.dev.NewStream(device.StreamOptions{Name: "download"})
+		if err != nil {
+			return d, err
+		}
+		d.streams = append(d.streams, s)
+	}
+	for i := range o.Slots {
+		r, err := newResult(p.dev, d.layout, i)
+		d.results = append(d.results, r)
+		if err != nil {
+			return d, err
+		}
+		d.free <- r
+	}
+	return d, nil
+}
+
+func (d *downloads) release() error {
+	var errs []error
+	for _, r := range d.results {
+		errs = append(errs, r.release())
+	}
+	for _, s := range d.streams {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// A mapping is one Map under way. Its goroutines are the stepper, which stop joins,
+// and a waiter for each download stream, which ends when the stepper and the
+// device's work on its stream have.
+type mapping struct {
+	p      *Prefetcher
+	reader *Reader
+	rings  *downloads
+	step   Step
+	cancel context.CancelFunc
+
+	queues  []chan *result // to the waiters, by download stream
+	arrived chan arrival   // closed by the last waiter
+	waiting atomic.Int32   // waiters
+	stepped chan struct{}  // closed by the stepper
+	err     error          // why there are no more steps; set before the queues are closed
+
+	// The loop's own.
+	finished bool
+	prefix   prefix
+}
+
+// An arrival is a result whose download is done, or failed.
+type arrival struct {
+	r   *result
+	err error
+}
+
+func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mapping, error) {
+	if p.dev == nil {
+		return nil, errors.New("prefetch: Map needs a device")
+	}
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("prefetch: Map: %w", err)
+	}
+	if o.Slots == 0 {
+		o.Slots = len(p.compute) + 3
+	}
+	reader, err := p.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reader.ahead = true
+	p.mapping.Store(true)
+	if err := p.useDownloads(o); err != nil {
+		p.mapping.Store(false)
+		return nil, errors.Join(err, reader.close(false))
+	}
+	m := &mapping{p: p, reader: reader, rings: p.downloads, step: step,
+		arrived: make(chan arrival, o.Slots), stepped: make(chan struct{})}
+	ctx, m.cancel = context.WithCancel(ctx)
+	for range m.rings.streams {
+		q := make(chan *result, o.Slots)
+		m.queues = append(m.queues, q)
+		m.waiting.Add(1)
+		go m.wait(q)
+	}
+	go m.steps(ctx)
+	return m, nil
+}
+
+// useDownloads makes the ring, unless the last Map's serves.
+func (p *Prefetcher) useDownloads(o Output) error {
+	if d := p.downloads; d != nil {
+		if reflect.DeepEqual(d.output, o) {
+			return nil
+		}
+		p.downloads = nil
+		if err := d.release(); err != nil {
+			return err
+		}
+	}
+	d, err := p.newDownloads(o)
+	if err != nil {
+		return errors.Join(err, d.release())
+	}
+	p.downloads = d
+	return nil
+}
+
+// steps is the stepper: it joins each batch with a free result and runs the step.
+func (m *mapping) steps(ctx context.Context) {
+	defer close(m.stepped)
+	defer func() {
+		for _, q := range m.queues {
+			close(q)
+		}
+	}()
+	for number := int64(0); ; number++ {
+		var r *result
+		select {
+		case r = <-m.rings.free:
+		case <-ctx.Done():
+			m.err = context.Cause(ctx)
+			return
+		}
+		b, err := m.reader.next(ctx)
+		if err == nil {
+			err = m.one(b, r, number)
+		} else {
+			m.rings.free <- r
+		}
+		if err != nil {
+			m.err = err
+			return
+		}
+	}
+}
+
+// one runs the step of one batch. A result whose step failed stays out of the ring
+// until stop has seen the streams come to rest.
+func (m *mapping) one(b Batch, r *result, number int64) error {
+	defer b.end()
+	r.hold(b, number)
+	compute := b.Stream()
+	i := 0
+	if len(m.rings.streams) > 1 {
+		i = m.p.streamIndex(compute)
+	}
+	if err := r.begin(compute); err != nil {
+		return err
+	}
+	if err := m.call(b, r.fields(m.p.loader.Options().Seed)); err != nil {
+		return &StepError{Position: r.at, Err: err}
+	}
+	if err := r.fetch(compute, m.rings.streams[i]); err != nil {
+		return err
+	}
+	m.queues[i] <- r // it holds every result: this never blocks
+	return nil
+}
+
+// call runs the user's code, whose panic becomes an error.
+func (m *mapping) call(b Batch, out Fields) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &loader.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return m.step(b, out)
+}
+
+func (p *Prefetcher) streamIndex(s *device.Stream) int {
+	for i, c := range p.compute {
+		if c == s {
+			return i
+		}
+	}
+	panic("prefetch: a batch on a stream that isn't a compute stream")
+}
+
+// wait is a waiter: results of one stream are done in the order of its queue.
+func (m *mapping) wait(q chan *result) {
+	for r := range q {
+		err := r.fetched.Synchronize(context.Background()) // (h)
+		m.arrived <- arrival{r, err}                       // it holds every result: this never blocks
+	}
+	if m.waiting.Add(-1) == 0 {
+		close(m.arrived)
+	}
+}
+
+// next waits for the next result.
+func (m *mapping) next(ctx context.Context) (*result, error) {
+	if err := m.p.mayRead(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case a, ok := <-m.arrived:
+		switch {
+		case !ok:
+			m.end()
+			return nil, m.err
+		case a.err != nil:
+			return nil, a.err
+		}
+		m.deliver(a.r)
+		return a.r, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-m.p.closed:
+		return nil, ErrClosed
+	}
+}
+
+// deliver leases a result and moves the cursor behind it and all before it (P5).
+func (m *mapping) deliver(r *result) {
+	r.generation++
+	r.leased = true
+	if after, ok := m.prefix.add(r.number, r.after); ok {
+		m.p.delivered(after)
+	}
+}
+
+// end is the natural end, if it is one.
+func (m *mapping) end() {
+	if errors.Is(m.err, ErrEpochEnd) {
+		m.finished = true
+		m.p.delivered(m.p.epochAfter())
+	}
+}
+
+// lend is one turn of the loop.
+func (m *mapping) lend(r *result, yield func(Result, error) bool) bool {
+	defer func() {
+		r.leased = false
+		m.rings.free <- r
+	}()
+	return yield(Result{r: r, generation: r.generation}, nil)
+}
+
+// stop joins the stepper and takes back what is under way. What was submitted goes
+// on; its results are discarded.
+func (m *mapping) stop() {
+	m.cancel()
+	<-m.stepped
+	if err := m.reader.close(m.finished); err != nil {
+		m.p.keep(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.p.options.CloseTimeout)
+	defer cancel()
+	for {
+		select {
+		case a, ok := <-m.arrived:
+			if ok {
+				m.rings.free <- a.r
+				continue
+			}
+		case <-ctx.Done():
+		}
+		break
+	}
+	if len(m.rings.free) < len(m.rings.results) || ctx.Err() != nil || m.p.isClosing() {
+		m.p.dropDownloads(ctx)
+	}
+	m.p.mapping.Store(false)
+	m.p.keep(m.p.closeCompute())
+}
+
+// dropDownloads gives up a ring that doesn't come back whole: a step failed
+// half-way, or the device still works on it.
+func (p *Prefetcher) dropDownloads(ctx context.Context) {
+	d := p.downloads
+	p.downloads = nil
+	free := func(ctx context.Context) error {
+		for _, s := range append(append([]*device.Stream(nil), p.compute...), d.streams...) {
+			if err := s.Synchronize(ctx); err != nil {
+				return err
+			}
+		}
+		return d.release()
+	}
+	if err := free(ctx); err != nil {
+		go func() { // the reaper: it ends when the device's work does
+			if err := free(context.Background()); err != nil {
+				p.keep(err)
+			}
+		}()
+	}
+}
+
+// prefix finds how far all results are delivered where some come out of order.
+type prefix struct {
+	next  int64
+	ahead map[int64]loader.Cursor // behind each of those that are
+}
+
+// add notes a result, and returns the cursor behind the last of all that are
+// delivered without a gap, if that has moved.
+func (f *prefix) add(number int64, after loader.Cursor) (moved loader.Cursor, ok bool) {
+	if number != f.next {
+		if f.ahead == nil {
+			f.ahead = make(map[int64]loader.Cursor)
+		}
+		f.ahead[number] = after
+		return moved, false
+	}
+	for ok = true; ok; after, ok = f.ahead[f.next] {
+		delete(f.ahead, f.next)
+		moved = after
+		f.next++
+	}
+	return moved, true
+}
