@@ -95,6 +95,18 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
+// SizeError is a sample's value that does not fill its field exactly.
+type SizeError struct {
+	Field Field
+	// Got and Want are numbers of elements.
+	Got, Want int
+}
+
+// Error implements error.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("a value of %d elements for field %v, want %d", e.Got, e.Field, e.Want)
+}
+
 // StallError is a batch that took longer than Options.StallTimeout. The Error
 // around it names the sample and the stage.
 type StallError struct {
@@ -127,6 +139,31 @@ type StuckError struct {
 func (e *StuckError) Error() string {
 	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s ignored its context for %v\n\n%s",
 		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Grace, e.Stack)
+}
+
+// SubstituteError is a sample that could not be substituted.
+type SubstituteError struct {
+	// Err is why the sample itself could not be read.
+	Err error
+	// Last is why the last of its substitutes could not be read either, nil where
+	// none was tried because MaxSubstituted was reached.
+	Last error
+}
+
+// Error implements error.
+func (e *SubstituteError) Error() string {
+	if e.Last == nil {
+		return fmt.Sprintf("one more than MaxSubstituted: %v", e.Err)
+	}
+	return fmt.Sprintf("%v; %d substitutes failed too, the last: %v", e.Err, attempts, e.Last)
+}
+
+// Unwrap returns both causes.
+func (e *SubstituteError) Unwrap() []error {
+	if e.Last == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Last}
 }
 
 // errGoexit is the failure of user code that called runtime.Goexit, as the Fatal

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -128,6 +129,23 @@ func TestASampleOfTheWrongTypeOrSizePanicsIntoAnError(t *testing.T) {
 	l := newNumbers(t, numbers{n: 1, before: wrong}, loader.Options{BatchSize: 1, Epochs: 1})
 	_, err := readAll(t, l, loader.Cursor{}, 1)
 	require.ErrorContains(t, err, "field index int64[] seen as float32")
+}
+
+func TestARaggedSampleIsNamed(t *testing.T) {
+	ds := loader.FromSlice([][]float32{{1, 2, 3}, {4, 5, 6}, {7, 8, 9, 10}},
+		[]loader.Field{{Name: "x", DType: dtype.Float32, Shape: []int{3}}},
+		func(_ context.Context, x []float32, row *loader.Row) error { return loader.Write(row, 0, x) })
+	l, err := loader.New(ds, loader.Options{BatchSize: 3, Epochs: 1})
+	require.NoError(t, err)
+	run := l.Start(t.Context(), loader.Cursor{}, heap(t, l, 1))
+	_, err = run.Next(t.Context())
+	var failure *loader.Error
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, 2, failure.Sample)
+	var size *loader.SizeError
+	require.ErrorAs(t, err, &size)
+	require.ErrorContains(t, err, "a value of 4 elements for field x float32[3], want 3")
+	require.NoError(t, run.Close())
 }
 
 // testing's Fatal methods end the goroutine: the run must not hang on it, even

@@ -97,6 +97,18 @@ func Elements[T Element](r *Row, field int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
 }
 
+// Write copies a sample's value into a field. The value must have exactly the
+// field's elements: another number of them is a *SizeError, so that a ragged
+// dataset is found out rather than cut off.
+func Write[T Element](r *Row, field int, value []T) error {
+	to := Elements[T](r, field)
+	if len(to) != len(value) {
+		return &SizeError{Field: r.layout.fields[field].Field, Got: len(value), Want: len(to)}
+	}
+	copy(to, value)
+	return nil
+}
+
 func holds[T Element](t dtype.Type) bool {
 	switch any(*new(T)).(type) {
 	case bool:

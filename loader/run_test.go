@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,23 @@ func TestOneLoaderServesManyPasses(t *testing.T) {
 		again, err := readAll(t, l, loader.Cursor{}, 2)
 		require.NoError(t, err)
 		require.Equal(t, first, again)
+	}
+}
+
+func TestRunsOfOneLoaderDoNotDisturbEachOther(t *testing.T) {
+	l := newNumbers(t, numbers{n: 500}, loader.Options{BatchSize: 7, Shuffle: true, Epochs: 2, Workers: 2})
+	want, err := readAll(t, l, loader.Cursor{}, 2)
+	require.NoError(t, err)
+	var all [4][]batch
+	var errs [len(all)]error
+	var group sync.WaitGroup
+	for i := range all {
+		group.Go(func() { all[i], errs[i] = readAll(t, l, loader.Cursor{}, 1+i) })
+	}
+	group.Wait()
+	for i := range all {
+		require.NoError(t, errs[i])
+		require.Equal(t, want, all[i])
 	}
 }
 

@@ -152,6 +152,34 @@ func TestResumingIsTheUninterruptedRun(t *testing.T) {
 	})
 }
 
+func TestStoppingAtEveryBatchAndResumingTwice(t *testing.T) {
+	o := loader.Options{BatchSize: 4, Shuffle: true, Seed: 9, Epochs: 2, Workers: 2}
+	l := newNumbers(t, numbers{n: 103}, o)
+	whole, err := readAll(t, l, loader.Cursor{}, 3)
+	require.NoError(t, err)
+	require.Len(t, whole, 52)
+	for first := range whole {
+		o.Workers = 1 + first%3
+		l := newNumbers(t, numbers{n: 103}, o)
+		state := l.StateAt(whole[first].filled.After)
+		mem := heap(t, l, 1+first%4)
+		run := l.Start(t.Context(), state.Cursor(), mem)
+		joined := whole[: first+1 : first+1]
+		for len(joined) < min(first+8, len(whole)) {
+			b, err := read(l, run, mem)
+			if err != loader.ErrEpochEnd {
+				require.NoError(t, err)
+				joined = append(joined, b)
+			}
+		}
+		require.NoError(t, run.Close())
+		state = l.StateAt(joined[len(joined)-1].filled.After)
+		rest, err := readAll(t, l, state.Cursor(), 2)
+		require.NoError(t, err)
+		require.Equal(t, whole, append(joined, rest...))
+	}
+}
+
 // With another global batch the batches begin at the cursor, wherever it is, and
 // the order goes on as it was.
 func TestResumingInAnotherWorldBeginsAtTheCursor(t *testing.T) {

@@ -2,7 +2,6 @@ package loader
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
@@ -210,29 +209,4 @@ func (b *batch) stage() string {
 		return StageEncode
 	}
 	return StageRead
-}
-
-// SubstituteError is a sample that could not be substituted.
-type SubstituteError struct {
-	// Err is why the sample itself could not be read.
-	Err error
-	// Last is why the last of its substitutes could not be read either, nil where
-	// none was tried because MaxSubstituted was reached.
-	Last error
-}
-
-// Error implements error.
-func (e *SubstituteError) Error() string {
-	if e.Last == nil {
-		return fmt.Sprintf("one more than MaxSubstituted: %v", e.Err)
-	}
-	return fmt.Sprintf("%v; %d substitutes failed too, the last: %v", e.Err, attempts, e.Last)
-}
-
-// Unwrap returns both causes.
-func (e *SubstituteError) Unwrap() []error {
-	if e.Last == nil {
-		return []error{e.Err}
-	}
-	return []error{e.Err, e.Last}
 }
