@@ -216,9 +216,6 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	if len(m.rings.streams) > 1 {
 		i = m.p.streamIndex(compute)
 	}
-	if err := r.begin(compute); err != nil {
-		return err
-	}
 	if err := m.call(b, r.fields(m.p.loader.Options().Seed)); err != nil {
 		return &StepError{Position: r.at, Err: err}
 	}
@@ -251,7 +248,7 @@ func (p *Prefetcher) streamIndex(s *device.Stream) int {
 // wait is a waiter: results of one stream are done in the order of its queue.
 func (m *mapping) wait(q chan *result) {
 	for r := range q {
-		err := r.fetched.Synchronize(context.Background()) // (h)
+		err := r.fetched.Synchronize(context.Background()) // (g)
 		m.arrived <- arrival{r, err}                       // it holds every result: this never blocks
 	}
 	if m.waiting.Add(-1) == 0 {

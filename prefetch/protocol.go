@@ -31,13 +31,14 @@ import (
 
 // Results come back over a ring of the same kind, whose stream is download:
 //
-//	Map's step   begin   compute.Wait(fetched)  (g) download done → result may be overwritten
-//	             …       the user's work on compute
+//	Map's step   …       the user's work on compute
 //	             fetch   compute.Record(written) (f) compute done → download may read
 //	                     download.Wait(written) (f)
 //	                     download.CopyD2H
-//	                     download.Record(fetched) (g) and (h): the host waits for it
-//	                                                  before it shows the result
+//	                     download.Record(fetched) (g) download done → the host may read
+//	waiter       wait    fetched.Synchronize    (g)
+//
+// The host has seen (g) before a result's memory is free again, on the device too.
 
 // upload submits the copy of filled host memory into a free carrier. The uploader
 // owns both until it delivers the one and gives the other to the recycler. With
@@ -152,14 +153,6 @@ func (c *carrier) handBack() error {
 	return nil
 }
 
-// begin makes compute's next work wait until the result's last download is done.
-func (r *result) begin(compute *device.Stream) error {
-	if !r.used { // on its first lap nothing was downloaded
-		return nil
-	}
-	return compute.Wait(r.fetched) // (g)
-}
-
 // fetch submits the download of what compute's work so far has written.
 func (r *result) fetch(compute, download *device.Stream) error {
 	if err := compute.Record(r.written); err != nil { // (f)
@@ -171,9 +164,5 @@ func (r *result) fetch(compute, download *device.Stream) error {
 	if err := r.copyBack(download); err != nil {
 		return err
 	}
-	if err := download.Record(r.fetched); err != nil { // (g), (h)
-		return err
-	}
-	r.used = true
-	return nil
+	return download.Record(r.fetched) // (g)
 }

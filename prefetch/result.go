@@ -47,7 +47,6 @@ type result struct {
 	buffer           *device.Buffer
 	host             *device.HostBuffer
 	written, fetched *device.Event
-	used             bool // fetched was recorded
 
 	// The batch whose result is in it.
 	at          Position
