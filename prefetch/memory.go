@@ -3,6 +3,8 @@ package prefetch
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -19,6 +21,10 @@ type hostMemory struct {
 	per    int   // batches in a buffer
 	stride int64 // bytes between them
 	bytes  int64 // of one
+
+	waited atomic.Int64 // how long Get has waited for a buffer, in ns
+	since  atomic.Int64 // since when it does now, in ns behind born; 0 if it doesn't
+	born   time.Time
 
 	mu      sync.Mutex
 	parts   []parts            // by the buffer's ID
@@ -47,7 +53,8 @@ const (
 var _ loader.Memory = (*hostMemory)(nil)
 
 func newHostMemory(pool *pinnedpool.Pool, l *loader.Layout, per int) *hostMemory {
-	return &hostMemory{pool: pool, per: per, stride: stride(l), bytes: l.Bytes(), parts: make([]parts, pool.Slots())}
+	return &hostMemory{pool: pool, per: per, stride: stride(l), bytes: l.Bytes(), born: time.Now(),
+		parts: make([]parts, pool.Slots())}
 }
 
 func (m *hostMemory) buffer(id int) *pinnedpool.Buffer { return m.pool.Buffer(id / m.per) }
@@ -74,7 +81,7 @@ func (m *hostMemory) Get(ctx context.Context) (loader.Slot, error) {
 	m.mu.Unlock()
 	if b == nil {
 		var err error
-		if b, err = m.pool.Get(ctx); err != nil {
+		if b, err = m.wait(ctx); err != nil {
 			return loader.Slot{}, err
 		}
 	}
@@ -91,6 +98,25 @@ func (m *hostMemory) Get(ctx context.Context) (loader.Slot, error) {
 	}
 	at := m.offset(id)
 	return loader.Slot{ID: id, Bytes: b.Bytes()[at : at+m.bytes : at+m.bytes]}, nil
+}
+
+// wait gets a buffer from the pool and counts the time that it takes.
+func (m *hostMemory) wait(ctx context.Context) (*pinnedpool.Buffer, error) {
+	start := time.Since(m.born)
+	m.since.Store(int64(start) + 1) // never 0
+	b, err := m.pool.Get(ctx)
+	m.waited.Add(int64(time.Since(m.born) - start))
+	m.since.Store(0)
+	return b, err
+}
+
+// waiting is how long producers have waited for a buffer until now.
+func (m *hostMemory) waiting() time.Duration {
+	total := m.waited.Load()
+	if since := m.since.Load(); since > 0 {
+		total += int64(time.Since(m.born)) - since + 1
+	}
+	return time.Duration(total)
 }
 
 // Put implements loader.Memory: a batch that was not delivered.

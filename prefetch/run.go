@@ -173,9 +173,14 @@ func (p *Prefetcher) comeToRest(ctx context.Context, lost []*carrier) error {
 
 // next waits for the next slot, until ctx ends or the Prefetcher is closed.
 func (r *run) next(ctx context.Context) (*slot, error) {
-	start := time.Now()
+	// Meanwhile producers may wait for a host slot: then they have filled all there
+	// are, and it is the device that is behind.
+	start, producers := time.Now(), r.p.memory.waiting()
 	s, err := r.wait(ctx)
-	r.p.counters.waitProducer.Add(int64(time.Since(start)))
+	waited := time.Since(start)
+	device := min(waited, max(0, r.p.memory.waiting()-producers))
+	r.p.counters.waitDevice.Add(int64(device))
+	r.p.counters.waitProducer.Add(int64(waited - device))
 	if err != nil && errors.Is(err, loader.ErrEnd) {
 		err = ErrEpochEnd
 	}

@@ -80,6 +80,27 @@ func TestTimingSaysWhoWaited(t *testing.T) {
 	})
 }
 
+func TestNextSaysWhomItWaitedFor(t *testing.T) {
+	const ms = time.Millisecond
+	run := func(t *testing.T, read, compute time.Duration) prefetch.Stats {
+		data := canary{n: 40, width: 8, read: func(context.Context, int) error { time.Sleep(read); return nil }}
+		r := newRig(t, data, cpu.Options{Model: modelled(0)}, loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{})
+		require.NoError(t, r.epochs(1, compute))
+		defer r.close()
+		return r.pf.Stats()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, 5*ms, 0)
+		require.Equal(t, 200*ms, s.WaitProducer, "slow producers")
+		require.Zero(t, s.WaitDevice)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, 0, 5*ms)
+		require.Zero(t, s.WaitProducer)
+		require.Equal(t, (40-3-8)*5*ms, s.WaitDevice, "slow compute, once the rings are full")
+	})
+}
+
 func TestBorderBetweenEpochsHasNoGap(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

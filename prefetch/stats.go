@@ -16,8 +16,11 @@ type Stats struct {
 	// Batches and Samples were delivered; Bytes were uploaded, or without a device
 	// delivered.
 	Batches, Samples, Bytes int64
-	// WaitProducer is how long Next waited for a batch: you waited for producers.
+	// WaitProducer is how long Next waited for producers to fill a batch.
 	WaitProducer time.Duration
+	// WaitDevice is how long Next waited while all host slots were filled or in
+	// flight: the device had more to do than it could, which is what one wants.
+	WaitDevice time.Duration
 	// WaitSlot is how long the uploader waited for a device slot: it waited for
 	// you to release one. That is how a pipeline waits that is fast enough.
 	WaitSlot time.Duration
@@ -49,7 +52,7 @@ func (s Stats) Overlap() float64 {
 }
 
 type counters struct {
-	batches, samples, uploads, bytes, waitProducer, waitSlot atomic.Int64
+	batches, samples, uploads, bytes, waitProducer, waitDevice, waitSlot atomic.Int64
 }
 
 func (c *counters) delivered(s *slot) {
@@ -80,10 +83,10 @@ func (p *Prefetcher) Stats() Stats {
 	c := &p.counters
 	s := Stats{
 		Batches: c.batches.Load(), Samples: c.samples.Load(), Bytes: c.bytes.Load(),
-		WaitProducer: time.Duration(c.waitProducer.Load()), WaitSlot: time.Duration(c.waitSlot.Load()),
+		WaitProducer: time.Duration(c.waitProducer.Load()), WaitDevice: time.Duration(c.waitDevice.Load()), WaitSlot: time.Duration(c.waitSlot.Load()),
 		Uploads: c.uploads.Load(), Leases: int(p.leases.Load()), Free: len(p.free), Pool: p.pool.Stats(),
 	}
-	s.WaitHostSlot = s.Pool.WaitTime
+	s.WaitHostSlot = p.memory.waiting()
 	s.TimedUploads, s.CopyTime, s.WaitCopy = p.timeline.measured()
 	return s
 }
@@ -96,6 +99,7 @@ func (s Stats) String() string {
 	}
 	fmt.Fprintf(&b, "%d batches, %d samples, %d bytes\n", s.Batches, s.Samples, s.Bytes)
 	row("you waited for", "producers to fill a batch", s.WaitProducer)
+	row("you waited for", "the device, with every slot full", s.WaitDevice)
 	if s.TimedUploads > 0 {
 		row("compute waited for", "a copy to end", s.WaitCopy)
 		fmt.Fprintf(&b, "%-28s %-34s %11.1f%%\n", "of the copies' "+s.CopyTime.Round(time.Microsecond).String(), "compute hid", 100*s.Overlap())

@@ -1,0 +1,97 @@
+// Command train trains a small network on MNIST through the whole pipeline and
+// says who waited for whom. It runs on the first GPU or, without one, on the CPU:
+//
+//	go run ./examples/train
+//	go run ./examples/train -device cpu -depth 1 -workers 1
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "train:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// config is what the flags say.
+type config struct {
+	device, data string
+	epochs       int
+	json         bool
+	loader       loader.Options
+	prefetch     prefetch.Options
+}
+
+func parse(args []string) (config, error) {
+	c := config{prefetch: prefetch.Options{Timing: true}}
+	f := flag.NewFlagSet("train", flag.ContinueOnError)
+	f.StringVar(&c.device, "device", "", `"cpu", "cuda:0", or empty for the first GPU if there is one`)
+	f.StringVar(&c.data, "data", "", "a `folder` with MNIST's four files; empty takes them from the Go module cache")
+	f.IntVar(&c.epochs, "epochs", 5, "epochs to train")
+	f.IntVar(&c.loader.BatchSize, "batch", 256, "samples in a batch")
+	f.IntVar(&c.loader.Workers, "workers", 0, "goroutines that read samples; 0 leaves it to the loader")
+	f.Uint64Var(&c.loader.Seed, "seed", 1, "seed of the order and of the first parameters")
+	f.IntVar(&c.prefetch.HostSlots, "host-slots", 0, "pinned host slots; 0 means 8")
+	depth := f.String("depth", "0", `batches resident on the device; 0 means 3, "auto" is reserved`)
+	f.BoolVar(&c.json, "json", false, "print a last line of JSON")
+	if err := f.Parse(args); err != nil {
+		return c, err
+	}
+	c.loader.Shuffle, c.loader.Epochs = true, c.epochs
+	var errs []error
+	if f.NArg() > 0 {
+		errs = append(errs, fmt.Errorf("unexpected argument %q", f.Arg(0)))
+	}
+	if c.epochs < 1 {
+		errs = append(errs, fmt.Errorf("-epochs is %d, want 1 or more", c.epochs))
+	}
+	var err error
+	if *depth == "auto" {
+		c.prefetch.Depth = prefetch.Auto
+	} else if c.prefetch.Depth, err = strconv.Atoi(*depth); err != nil {
+		errs = append(errs, fmt.Errorf(`-depth is %q, want a number or "auto"`, *depth))
+	}
+	return c, errors.Join(errs...)
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	c, err := parse(args)
+	if err != nil {
+		return err
+	}
+	t, err := newTraining(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	fmt.Println(t.pf.Plan())
+	summary, err := t.train(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%s\n", t.pf.Stats())
+	fmt.Printf("test accuracy %.2f%% after %d epochs, %.1f s, %.0f samples/s\n",
+		100*summary.Accuracy, summary.Epochs, summary.Seconds, summary.SamplesPerSecond)
+	if c.json {
+		return json.NewEncoder(os.Stdout).Encode(summary)
+	}
+	return nil
+}

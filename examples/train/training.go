@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/auto"
+	"github.com/leat-go/leat/examples/train/mnist"
+	"github.com/leat-go/leat/examples/train/nn"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// testBatch is the batch size of the evaluation, where only speed depends on it.
+const testBatch = 1000
+
+// A summary is the line that -json prints.
+type summary struct {
+	Device              string    `json:"device"`
+	Epochs              int       `json:"epochs"`
+	Samples             int64     `json:"samples"`
+	Accuracy            float64   `json:"accuracy"`
+	Loss                float64   `json:"loss"`
+	Losses              []float64 `json:"losses"`
+	Seconds             float64   `json:"seconds"`
+	SamplesPerSecond    float64   `json:"samples_per_second"`
+	WaitProducerSeconds float64   `json:"wait_producer_seconds"`
+	WaitCopySeconds     float64   `json:"wait_copy_seconds"`
+	WaitSlotSeconds     float64   `json:"wait_slot_seconds"`
+	Depth               int       `json:"depth"`
+	PinnedBytes         int64     `json:"pinned_bytes"`
+	DeviceBytes         int64     `json:"device_bytes"`
+}
+
+// A training is the device, the pipeline on it and the network.
+type training struct {
+	dev     *device.Device
+	compute *device.Stream
+	pf      *prefetch.Prefetcher // training samples
+	test    *prefetch.Prefetcher // test samples
+	net     *nn.Network
+	batches int
+	close_  []func() error
+}
+
+func newTraining(ctx context.Context, c config) (t *training, err error) {
+	train, test, err := mnist.Open(ctx, c.data)
+	if err != nil {
+		return nil, err
+	}
+	t = &training{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	ld, err := loader.New(train, c.loader)
+	if err != nil {
+		return t, err
+	}
+	testLoader, err := loader.New(test, loader.Options{BatchSize: testBatch, Workers: c.loader.Workers})
+	if err != nil {
+		return t, err
+	}
+	t.batches, _ = ld.Batches()
+	if t.dev, err = auto.Open(c.device); err != nil {
+		return t, err
+	}
+	t.onClose(t.dev.Close)
+	if t.compute, err = t.dev.NewStream(device.StreamOptions{Name: "compute"}); err != nil {
+		return t, err
+	}
+	t.onClose(t.compute.Close)
+	t.net, err = nn.New(t.compute, nn.Options{
+		Inputs: 28 * 28, Classes: 10, MaxBatch: max(c.loader.BatchSize, testBatch), Seed: c.loader.Seed,
+		DecaySteps: c.epochs * t.batches, ReportSteps: max(t.batches, 10000/testBatch) + 1,
+	})
+	if err != nil {
+		return t, err
+	}
+	t.onClose(t.net.Close)
+	if t.test, err = prefetch.New(t.compute, testLoader, prefetch.Options{}); err != nil {
+		return t, err
+	}
+	t.onClose(t.test.Close)
+	if t.pf, err = prefetch.New(t.compute, ld, c.prefetch); err != nil {
+		return t, err
+	}
+	t.onClose(t.pf.Close)
+	return t, nil
+}
+
+func (t *training) onClose(f func() error) { t.close_ = append(t.close_, f) }
+
+// close frees what newTraining made, last first, when the device has come to rest.
+func (t *training) close() error {
+	var errs []error
+	if t.dev != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		errs = append(errs, t.dev.Synchronize(ctx))
+	}
+	for i := len(t.close_) - 1; i >= 0; i-- {
+		errs = append(errs, t.close_[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// train is the loop over the epochs, each followed by an evaluation.
+func (t *training) train(ctx context.Context) (summary, error) {
+	start := time.Now()
+	var losses []float64
+	var tested nn.Report
+	for t.pf.Epoch() < t.pf.Plan().Epochs {
+		epoch := t.pf.Epoch()
+		trained, err := t.epoch(ctx, epoch)
+		if err != nil {
+			return summary{}, err
+		}
+		if tested, err = t.evaluate(ctx); err != nil {
+			return summary{}, err
+		}
+		fmt.Printf("epoch %d: loss %.5f, test accuracy %.2f%%\n", epoch+1, trained.Loss, 100*tested.Accuracy)
+		losses = append(losses, trained.Loss)
+	}
+	seconds := time.Since(start).Seconds()
+	stats, plan := t.pf.Stats(), t.pf.Plan()
+	return summary{
+		Device: t.dev.Name(), Epochs: plan.Epochs, Samples: stats.Samples,
+		Accuracy: tested.Accuracy, Loss: losses[len(losses)-1], Losses: losses,
+		Seconds: seconds, SamplesPerSecond: float64(stats.Samples) / seconds,
+		WaitProducerSeconds: stats.WaitProducer.Seconds(), WaitCopySeconds: stats.WaitCopy.Seconds(),
+		WaitSlotSeconds: stats.WaitSlot.Seconds(),
+		Depth:           plan.Depth, PinnedBytes: plan.HostBytes, DeviceBytes: plan.DeviceBytes,
+	}, nil
+}
+
+// epoch is the training loop: every turn submits one step and waits for nobody.
+func (t *training) epoch(ctx context.Context, epoch int) (nn.Report, error) {
+	bar := progressbar.NewOptions(t.batches,
+		progressbar.OptionSetWriter(os.Stderr),
+		progressbar.OptionSetDescription(fmt.Sprintf("epoch %d", epoch+1)),
+		progressbar.OptionShowIts(), progressbar.OptionSetItsString("batches"),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
+	for batch, err := range t.pf.Batches(ctx) {
+		if err != nil {
+			return nn.Report{}, err
+		}
+		err := t.net.Step(t.compute, batch.Field("image").View, batch.Field("label").View, batch.Len())
+		if err != nil {
+			return nn.Report{}, err
+		}
+		loss, err := t.net.LatestLoss(t.compute)
+		if err != nil {
+			return nn.Report{}, err
+		}
+		bar.Describe(fmt.Sprintf("epoch %d, loss %.3f", epoch+1, loss))
+		if err := bar.Add(1); err != nil {
+			return nn.Report{}, err
+		}
+	}
+	return t.net.Report(ctx, t.compute)
+}
+
+func (t *training) evaluate(ctx context.Context) (nn.Report, error) {
+	for batch, err := range t.test.Batches(ctx) {
+		if err != nil {
+			return nn.Report{}, err
+		}
+		err := t.net.Eval(t.compute, batch.Field("image").View, batch.Field("label").View, batch.Len())
+		if err != nil {
+			return nn.Report{}, err
+		}
+	}
+	return t.net.Report(ctx, t.compute)
+}
