@@ -99,6 +99,45 @@ func TestWithoutANumberOfEpochsTheBorderWaitsToBeAsked(t *testing.T) {
 	})
 }
 
+func TestReadyTellsWhetherNextWouldWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(context.Context, int, *loader.Row) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+		l := newNumbers(t, numbers{n: 2, before: slow}, loader.Options{BatchSize: 1, Workers: 1, Epochs: 2})
+		mem := heap(t, l, 4)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		for range 2 {
+			for range 2 {
+				require.False(t, run.Ready())
+				time.Sleep(time.Second)
+				synctest.Wait()
+				require.True(t, run.Ready())
+				require.True(t, run.Ready(), "asking takes nothing")
+				_, err := read(l, run, mem)
+				require.NoError(t, err)
+			}
+			require.True(t, run.Ready())
+			_, err := read(l, run, mem)
+			require.Equal(t, loader.ErrEpochEnd, err)
+		}
+		require.True(t, run.Ready(), "the end is there")
+		require.NoError(t, run.Close())
+		require.True(t, run.Ready(), "and so is an error")
+
+		l = newNumbers(t, numbers{n: 1}, loader.Options{BatchSize: 1})
+		run = l.Start(t.Context(), loader.Cursor{Position: 1}, mem)
+		synctest.Wait()
+		require.True(t, run.Ready())
+		_, err := run.Next(t.Context())
+		require.Equal(t, loader.ErrEpochEnd, err)
+		synctest.Wait()
+		require.False(t, run.Ready(), "nobody has asked for the next epoch")
+		require.NoError(t, run.Close())
+	})
+}
+
 func TestTheFirstBatchTakesSamplesByWorkers(t *testing.T) {
 	for _, c := range []struct {
 		samples, workers int
