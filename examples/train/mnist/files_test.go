@@ -27,7 +27,9 @@ func TestFindPlainAndRepacked(t *testing.T) {
 	unpack(t, f.TestImages, filepath.Join(dir, known[2].name))
 	repack(t, f.TestLabels, filepath.Join(dir, known[3].name+".gz"))
 	for i, path := range []string{f.TrainImages, f.TrainLabels} {
-		require.NoError(t, os.Symlink(path, filepath.Join(dir, known[i].name+".gz")))
+		contents, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, known[i].name+".gz"), contents, 0o666))
 	}
 	got, err := Find(t.Context(), dir)
 	require.NoError(t, err)
