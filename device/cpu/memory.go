@@ -40,6 +40,10 @@ type allocation struct {
 	freed  bool // and mem goes when the last user is done
 }
 
+// isPinned reports whether the device copies from a without help; a is nil for
+// host memory that it doesn't know.
+func (a *allocation) isPinned() bool { return a != nil && a.origin != pageableHost }
+
 // space is a device's addresses, sorted. Guarded by the device's mutex.
 type space struct {
 	next        driver.Address

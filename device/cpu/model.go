@@ -58,6 +58,10 @@ type Model struct {
 	// H2D, D2H and D2D are the links that copies travel. D2D is also what a memset
 	// writes through.
 	H2D, D2H, D2D Link
+	// Pageable is the link, in both directions, of host memory that is not pinned.
+	// Unless it is the zero Link a copy from or to such memory blocks the caller
+	// until it is done, as on a GPU.
+	Pageable Link
 	// CopyTime, if not nil, replaces the links. It must not call the device.
 	CopyTime func(way Direction, bytes int64) time.Duration
 	// KernelLatency is the time of every kernel, before what KernelTime adds.
@@ -79,6 +83,7 @@ func (m *Model) validate() []error {
 		{"H2D.Latency", int64(m.H2D.Latency)},
 		{"D2H.Latency", int64(m.D2H.Latency)},
 		{"D2D.Latency", int64(m.D2D.Latency)},
+		{"Pageable.Latency", int64(m.Pageable.Latency)},
 		{"KernelLatency", int64(m.KernelLatency)},
 	} {
 		if f.value < 0 {
@@ -90,6 +95,7 @@ func (m *Model) validate() []error {
 		rate float64
 	}{
 		{"H2D", m.H2D.BytesPerSecond}, {"D2H", m.D2H.BytesPerSecond}, {"D2D", m.D2D.BytesPerSecond},
+		{"Pageable", m.Pageable.BytesPerSecond},
 	} {
 		if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
 			errs = append(errs, fmt.Errorf("Model.%s.BytesPerSecond is %v, want 0 or more", f.name, f.rate))
@@ -100,6 +106,9 @@ func (m *Model) validate() []error {
 
 // duration is how long o occupies its engine.
 func (m *Model) duration(o *op) time.Duration {
+	if m.blocks(o) && m.CopyTime == nil {
+		return m.Pageable.Time(int64(len(o.dst)))
+	}
 	switch o.kind {
 	case copyH2D:
 		return m.copyTime(H2D, int64(len(o.dst)))
@@ -111,6 +120,19 @@ func (m *Model) duration(o *op) time.Duration {
 		return m.kernelTime(&o.launch.Launch)
 	}
 	return 0
+}
+
+// blocks reports whether submitting o blocks the caller.
+func (m *Model) blocks(o *op) bool {
+	switch {
+	case m == nil || m.Pageable == Link{}:
+		return false
+	case o.kind == copyH2D:
+		return !o.used[1].isPinned()
+	case o.kind == copyD2H:
+		return !o.used[0].isPinned()
+	}
+	return false
 }
 
 func (m *Model) copyTime(way Direction, bytes int64) time.Duration {

@@ -271,6 +271,28 @@ func TestLinkTimes(t *testing.T) {
 	})
 }
 
+// A copy from memory that isn't pinned holds the caller up, so that nothing
+// overlaps it.
+func TestPageableMemoryBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := fixed(ms, ms)
+		m.Pageable.Latency = 5 * ms
+		r := open(t, cpu.Options{Model: m})
+		s, other := r.stream("s"), r.stream("other")
+		r.compute(s, 10*ms)
+		r.in(s)
+		require.Zero(t, time.Since(r.opened))
+		r.do(s.CopyH2D(r.buf, make([]byte, 256)))
+		require.Equal(t, 16*ms, time.Since(r.opened))
+		r.do(other.CopyD2H(make([]byte, 256), r.buf))
+		require.Equal(t, 21*ms, time.Since(r.opened))
+		pageable, err := r.AllocHost(256, device.HostOptions{Pageable: true})
+		r.do(err, s.CopyH2D(r.buf, pageable.Bytes()), pageable.Free())
+		require.Equal(t, 26*ms, time.Since(r.opened))
+		r.close()
+	})
+}
+
 func TestHostFunctionTakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, cpu.Options{Model: fixed(ms, 0)})

@@ -1,13 +1,14 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/leat-go/leat/device/driver"
 )
 
-// CopyH2D implements driver.Device. src may be any memory; the call never blocks.
-// A copy of no bytes does nothing.
+// CopyH2D implements driver.Device. src may be any memory; the call blocks only on
+// a device whose Model says so of Pageable memory. A copy of no bytes does nothing.
 func (d *Device) CopyH2D(sh driver.Stream, dst driver.Address, src []byte) error {
 	const call = "CopyH2D"
 	d.mu.Lock()
@@ -23,7 +24,7 @@ func (d *Device) CopyH2D(sh driver.Stream, dst driver.Address, src []byte) error
 	return d.copy(copyH2D, s, to, src, a, d.pinned.find(src))
 }
 
-// CopyD2H implements driver.Device. dst may be any memory; the call never blocks.
+// CopyD2H implements driver.Device. What holds for CopyH2D holds for it.
 func (d *Device) CopyD2H(sh driver.Stream, dst []byte, src driver.Address) error {
 	const call = "CopyD2H"
 	d.mu.Lock()
@@ -67,7 +68,13 @@ func (d *Device) copy(k opKind, s *stream, dst, src []byte, dstIn, srcIn *alloca
 	o := d.newOp(k, s)
 	o.dst, o.src = dst, src
 	o.used = [2]*allocation{use(dstIn), use(srcIn)}
-	return d.submit(o, c)
+	blocks := d.model.blocks(o)
+	if err := d.submit(o, c); err != nil || !blocks {
+		return err
+	}
+	r := d.mark(s)
+	defer d.unref(r)
+	return d.await(context.Background(), c.Op, r)
 }
 
 // Memset implements driver.Device.

@@ -127,3 +127,23 @@ func kernelUnsupported(f *fixture) {
 	require.Error(f, s.Launch(&device.Launch{}))
 	f.synchronize(s)
 }
+
+func kernelOutOfRange(f *fixture) {
+	if f.opts.UncheckedRanges {
+		f.Skip("this driver doesn't check ranges")
+	}
+	s, v := f.stream("s"), f.buffer(256)
+	for name, view := range map[string]device.View{
+		"past the end":     f.dev.ViewOf(v.Address()+1, 256),
+		"before the start": f.dev.ViewOf(v.Address()-1, 256),
+		"null":             f.dev.ViewOf(0, 1),
+		"negative":         f.dev.ViewOf(v.Address(), -1),
+	} {
+		err := s.Launch(add(view, 1))
+		require.ErrorIs(f, err, device.ErrInvalid, name)
+		require.ErrorContains(f, err, increment.Name, name)
+		require.ErrorContains(f, err, "argument 0", name)
+	}
+	f.do(s.Launch(add(v.Slice(0, 0), 1)))
+	f.synchronize(s)
+}

@@ -61,14 +61,15 @@ func memoryImpossible(f *fixture) {
 func memoryReturns(f *fixture) {
 	before, _, err := f.dev.Memory()
 	require.NoError(f, err)
-	for range 100 {
-		b, err := f.dev.Alloc(1 << 20)
+	const bytes = 1 << 16
+	for range 50 {
+		b, err := f.dev.Alloc(bytes)
 		require.NoError(f, err)
-		h, err := f.dev.AllocHost(1<<20, device.HostOptions{})
+		h, err := f.dev.AllocHost(bytes, device.HostOptions{})
 		require.NoError(f, err)
 		u := f.dev.Usage()
-		require.EqualValues(f, 1<<20, u.DeviceBytes)
-		require.EqualValues(f, 1<<20, u.PinnedBytes)
+		require.EqualValues(f, bytes, u.DeviceBytes)
+		require.EqualValues(f, bytes, u.PinnedBytes)
 		f.do(b.Free())
 		f.do(h.Free())
 	}

@@ -85,6 +85,7 @@ var cases = []struct {
 	{"kernels run in stream order", kernelOrder},
 	{"a launch's arguments are copied", kernelArguments},
 	{"kernels see pinned host memory", kernelHostMemory},
+	{"a kernel's ranges are checked", kernelOutOfRange},
 	{"a kernel without a version for the device is refused", kernelUnsupported},
 
 	{"64 goroutines with a stream each", goroutinesApart},
