@@ -17,6 +17,8 @@ import (
 type Transform struct {
 	// Out are the fields of the batches that are delivered.
 	Out []loader.Field
+	// Scratch are fields for intermediate results; see Fields.Scratch.
+	Scratch []loader.Field
 	// Apply submits to s the work that reads in and overwrites out, both of in.Len
 	// rows. It waits for nothing and keeps neither. The uploader calls it, one batch
 	// after the other. An error ends the run and is delivered behind the batches
@@ -34,6 +36,9 @@ func (t *Transform) validate() error {
 	} else if _, err := loader.NewLayout(t.Out, 1); err != nil {
 		errs = append(errs, fmt.Errorf("Transform.Out: %w", err))
 	}
+	if _, err := loader.NewLayout(t.Scratch, 1); len(t.Scratch) > 0 && err != nil {
+		errs = append(errs, fmt.Errorf("Transform.Scratch: %w", err))
+	}
 	return errors.Join(errs...)
 }
 
@@ -46,6 +51,8 @@ type Fields struct {
 	shapes [][]int
 	at     Position
 	seed   uint64
+	// scratch is the transform's, nil elsewhere.
+	scratch *scratch
 }
 
 // Len is the number of rows.
@@ -68,6 +75,36 @@ func (f Fields) Field(name string) Field {
 		View: f.memory.Slice(l.Offset, int64(f.rows)*l.RowBytes)}
 }
 
+// Scratch returns a field of Transform.Scratch, of Len rows, to Apply. Batches share
+// its memory: it holds nothing before Apply's own work and nothing after.
+func (f Fields) Scratch(name string) Field {
+	if f.scratch == nil {
+		panic(fmt.Sprintf("prefetch: no scratch field %q here", name))
+	}
+	setRows(f.scratch.shapes, f.rows)
+	return Fields{layout: f.scratch.layout, memory: f.scratch.buffer.View(), rows: f.rows, shapes: f.scratch.shapes}.Field(name)
+}
+
+// scratch is memory between the operations of a transform. There is one, since all
+// that uses it is on one stream.
+type scratch struct {
+	layout *loader.Layout
+	buffer *device.Buffer
+	shapes [][]int
+}
+
+func (p *Prefetcher) newScratch(fields []loader.Field) (*scratch, error) {
+	l, err := loader.NewLayout(fields, p.layout.BatchSize())
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.hostDev.Alloc(l.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return &scratch{layout: l, buffer: b, shapes: shapes(l)}, nil
+}
+
 // raws is how many raw buffers there are: one that is copied to while the
 // transform reads the other.
 const raws = 2
@@ -80,6 +117,8 @@ type transforming struct {
 	raws   []raw // none for a host consumer, whose host slots are raw
 	turn   int
 	shapes [][]int // of the batch going in
+	// scratch is nil without Transform.Scratch.
+	scratch *scratch
 }
 
 // A raw buffer is what copies fill and the transform reads.
@@ -95,6 +134,11 @@ func (p *Prefetcher) newTransforming(t Transform) (*transforming, error) {
 	var err error
 	if g.stream, err = p.hostDev.NewStream(device.StreamOptions{Name: "transform"}); err != nil {
 		return g, err
+	}
+	if len(t.Scratch) > 0 {
+		if g.scratch, err = p.newScratch(t.Scratch); err != nil {
+			return g, err
+		}
 	}
 	if p.dev == nil {
 		return g, nil
@@ -134,7 +178,7 @@ func (g *transforming) apply(c *carrier, raw device.View, batches int) error {
 			memory: raw.Slice(int64(i)*g.p.stride, g.p.layout.Bytes()),
 		}
 		out := in
-		out.layout, out.shapes = g.p.out, s.shapes
+		out.layout, out.shapes, out.scratch = g.p.out, s.shapes, g.scratch
 		out.memory = c.memory.Slice(int64(i)*stride(g.p.out), g.p.out.Bytes())
 		if err := g.call(out, in); err != nil {
 			return &TransformError{Position: in.at, Err: err}
@@ -164,6 +208,9 @@ func (g *transforming) release() error {
 		if r.buffer != nil {
 			errs = append(errs, r.buffer.Free())
 		}
+	}
+	if g.scratch != nil {
+		errs = append(errs, g.scratch.buffer.Free())
 	}
 	if g.stream != nil {
 		errs = append(errs, g.stream.Close())

@@ -11,8 +11,10 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/auto"
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/examples/train/mnist"
 	"github.com/leat-go/leat/examples/train/nn"
+	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -79,13 +81,21 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 	t.onClose(t.compute.Close)
 	t.net, err = nn.New(t.compute, nn.Options{
 		Inputs: 28 * 28, Classes: 10, MaxBatch: max(c.loader.BatchSize, testBatch), Seed: c.loader.Seed,
+		Images:     dtype.Float32,
 		DecaySteps: c.epochs * t.batches, ReportSteps: max(t.batches, 10000/testBatch) + 1,
 	})
 	if err != nil {
 		return t, err
 	}
 	t.onClose(t.net.Close)
-	if t.test, err = prefetch.New(t.compute, testLoader, prefetch.Options{}); err != nil {
+	// Images cross the bus as uint8 and are normalised on the device, off the compute
+	// stream. Black stays 0: the matrix product on the CPU skips zeros.
+	transform, err := prefetch.Chain(train.Fields(), prefetch.Normalize("image", kernels.NormalizeParams{Deviation: []float32{0.3}}))
+	if err != nil {
+		return t, err
+	}
+	c.prefetch.Transform = transform
+	if t.test, err = prefetch.New(t.compute, testLoader, prefetch.Options{Transform: transform}); err != nil {
 		return t, err
 	}
 	t.onClose(t.test.Close)

@@ -1,0 +1,46 @@
+package device
+
+// A Junction makes streams wait for each other: many for one, or one for many. Its
+// event is made once, so that forking and joining allocate nothing. It is for one
+// goroutine.
+type Junction struct {
+	// One event serves for all: a Wait is bound to its Record when it is issued.
+	event *Event
+}
+
+// NewJunction makes a junction. The caller owns it until Close.
+func (d *Device) NewJunction() (*Junction, error) {
+	e, err := d.NewEvent(EventOptions{Name: "junction"})
+	if err != nil {
+		return nil, err
+	}
+	return &Junction{event: e}, nil
+}
+
+// Fork makes the work submitted to each of to from now on wait for all that was
+// submitted to from: a table is uploaded once, and many streams read it.
+func (j *Junction) Fork(from *Stream, to ...*Stream) error {
+	if err := from.Record(j.event); err != nil {
+		return err
+	}
+	for _, s := range to {
+		if err := s.Wait(j.event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Join makes the work submitted to into from now on wait for all that was submitted
+// to each of from: partial results meet.
+func (j *Junction) Join(into *Stream, from ...*Stream) error {
+	for _, s := range from {
+		if err := j.Fork(s, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close frees the junction's event.
+func (j *Junction) Close() error { return j.event.Close() }
