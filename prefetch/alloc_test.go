@@ -15,10 +15,16 @@ import (
 // In steady state a batch costs no Go allocation and no allocating driver call,
 // over all goroutines. The runtime's own are few and not one a batch.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for name, timing := range map[string]bool{"plain": false, "timing": true} {
+	data := canary{n: 1 << 20, width: 16}
+	for name, po := range map[string]prefetch.Options{
+		"plain":           {},
+		"timing":          {Timing: true},
+		"several a copy":  {BatchesPerCopy: 4},
+		"transform":       {Transform: passOn(cpuSpin, 0, data)},
+		"compute streams": {ComputeStreams: 3},
+	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, canary{n: 1 << 20, width: 16}, cpu.Options{},
-				loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, prefetch.Options{Timing: timing})
+			r := newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, po)
 			var before, after runtime.MemStats
 			var allocations int64
 			const warmUp, batches = 500, 4000
@@ -47,6 +53,33 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			r.close()
 		})
 	}
+}
+
+func TestAResultAllocatesNothing(t *testing.T) {
+	r := newRig(t, canary{n: 1 << 20, width: 16}, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, prefetch.Options{})
+	var before, after runtime.MemStats
+	const warmUp, batches = 500, 4000
+	n := 0
+	step := func(b prefetch.Batch, out prefetch.Fields) error {
+		return b.Stream().CopyD2D(out.Field("bytes").View, b.Field("bytes").View)
+	}
+	for res, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: r.data.Fields()[1:]}, step) {
+		if err != nil || len(res.Field("bytes").Bytes) != 16*16 {
+			t.Fatal("not a full result", err)
+		}
+		switch n++; n {
+		case warmUp:
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+		case warmUp + batches:
+			runtime.ReadMemStats(&after)
+		}
+		if n == warmUp+batches {
+			break
+		}
+	}
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(batches/10))
+	r.close()
 }
 
 func TestAHostBatchAllocatesNothing(t *testing.T) {

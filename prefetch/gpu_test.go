@@ -57,14 +57,22 @@ func gpuRig(t *testing.T, by time.Duration, data canary, lo loader.Options, po p
 }
 
 func TestGPUEveryBatchOnceInOrder(t *testing.T) {
+	data := canary{n: 500, width: 3001}
 	for _, depth := range []int{1, 2, 3, 8} {
-		for _, hostSlots := range []int{1, 2, 8} {
-			t.Run(fmt.Sprintf("depth=%d/hostslots=%d", depth, hostSlots), func(t *testing.T) {
-				r := gpuRig(t, 0, canary{n: 700, width: 3001},
-					loader.Options{BatchSize: 9, Shuffle: true, Seed: 3, Epochs: 2}, prefetch.Options{Depth: depth, HostSlots: hostSlots, Timing: true})
-				require.NoError(t, r.epochs(2, 100*time.Microsecond))
-				r.close()
-			})
+		for _, hostSlots := range []int{1, 8} {
+			for name, po := range map[string]prefetch.Options{
+				"plain":     {Timing: true, BatchesPerCopy: 1},
+				"auto":      {},
+				"transform": {BatchesPerCopy: 2, Transform: passOn(latch.Spin, 20*time.Microsecond, data)},
+				"streams":   {BatchesPerCopy: 3, ComputeStreams: 3},
+			} {
+				po.Depth, po.HostSlots = depth, hostSlots
+				t.Run(fmt.Sprintf("%s/depth=%d/hostslots=%d", name, depth, hostSlots), func(t *testing.T) {
+					r := gpuRig(t, 0, data, loader.Options{BatchSize: 9, Shuffle: true, Seed: 3, Epochs: 2}, po)
+					require.NoError(t, r.epochs(2, 100*time.Microsecond))
+					r.close()
+				})
+			}
 		}
 	}
 }
@@ -76,29 +84,61 @@ func TestGPUEveryEdgeIsNeeded(t *testing.T) {
 		hostSlots = 3
 		ms        = time.Millisecond
 	)
-	mutate := func(t *testing.T, in, compute time.Duration, rule devicetest.Rule) (fired int64, err error) {
-		r := gpuRig(t, in, canary{n: batches * 4, width: 512},
-			loader.Options{BatchSize: 4, Shuffle: true, Seed: 7, Workers: 2},
-			prefetch.Options{Depth: depth, HostSlots: hostSlots})
-		armed := r.tap.Arm(rule)
-		err = r.epochs(1, compute)
-		fired = armed.Fired()
-		r.close()
-		return fired, err
-	}
-	for _, e := range edges {
-		load := struct{ in, compute time.Duration }{6 * ms, ms}
-		if e.name[0] == 'b' {
-			load.in, load.compute = ms, 6*ms
+	for _, pipeline := range []struct {
+		name  string
+		edges []edge
+		loads map[byte]load
+	}{
+		{"plain", edges, map[byte]load{'a': {6 * ms, 0, ms}, 'b': {ms, 0, 6 * ms}, 'c': {6 * ms, 0, ms}}},
+		{"transform", transformEdges, map[byte]load{'a': {ms, 6 * ms, ms}, 'b': {ms, ms, 6 * ms}, 'c': {6 * ms, ms, ms},
+			'd': {6 * ms, ms, ms}, 'e': {ms, 6 * ms, ms}}},
+	} {
+		mutate := func(t *testing.T, l load, rule devicetest.Rule) (fired int64, err error) {
+			data := canary{n: batches * 4, width: 512}
+			po := prefetch.Options{Depth: depth, HostSlots: hostSlots, BatchesPerCopy: 1}
+			if l.transform > 0 {
+				po.Transform = passOn(latch.Spin, l.transform, data)
+			}
+			r := gpuRig(t, l.in, data, loader.Options{BatchSize: 4, Shuffle: true, Seed: 7, Workers: 2}, po)
+			armed := r.tap.Arm(rule)
+			err = r.epochs(1, l.compute)
+			fired = armed.Fired()
+			r.close()
+			return fired, err
 		}
-		_, err := mutate(t, load.in, load.compute, devicetest.Rule{Op: devicetest.Record, Event: "no such event"})
-		require.NoError(t, err, "unmutated")
-		for k := int64(1); k <= batches-depth-hostSlots; k++ {
-			t.Run(fmt.Sprintf("%s/k=%d", e.name, k), func(t *testing.T) {
-				fired, err := mutate(t, load.in, load.compute,
-					devicetest.Rule{Op: e.op, Event: e.event, Stream: e.stream, Nth: k, Swallow: true})
-				require.EqualValues(t, 1, fired)
-				require.Error(t, err, "the contents are right without this call")
+		for _, e := range pipeline.edges {
+			l := pipeline.loads[e.name[0]]
+			_, err := mutate(t, l, devicetest.Rule{Op: devicetest.Record, Event: "no such event"})
+			require.NoError(t, err, "unmutated")
+			for k := int64(1); k <= batches-depth-hostSlots-2; k++ {
+				t.Run(fmt.Sprintf("%s/%s/k=%d", pipeline.name, e.name, k), func(t *testing.T) {
+					fired, err := mutate(t, l, devicetest.Rule{Op: e.op, Event: e.event, Stream: e.stream, Nth: k, Swallow: true})
+					require.EqualValues(t, 1, fired)
+					require.Error(t, err, "the contents are right without this call")
+				})
+			}
+		}
+	}
+}
+
+func TestGPUResultsComeBackInOrder(t *testing.T) {
+	for name, po := range map[string]prefetch.Options{"one stream": {}, "three streams": {ComputeStreams: 3}} {
+		for _, asFinished := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/asFinished=%v", name, asFinished), func(t *testing.T) {
+				r := gpuRig(t, 0, canary{n: 3000, width: 3001}, loader.Options{BatchSize: 16, Shuffle: true, Seed: 3}, po)
+				seen := make([]bool, 3000/16+1)
+				n := 0
+				for res, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: r.data.Fields(), AsFinished: asFinished}, r.echo(always(50*time.Microsecond))) {
+					require.NoError(t, err)
+					at := res.Position().Batch
+					require.False(t, seen[at])
+					require.True(t, asFinished || at == n)
+					seen[at] = true
+					require.NoError(t, r.verify(got(res)))
+					n++
+				}
+				require.Len(t, seen, n)
+				r.close()
 			})
 		}
 	}
@@ -126,7 +166,9 @@ func TestGPUTwoPrefetchersOnOneDevice(t *testing.T) {
 }
 
 func TestGPUSteadyStateAllocatesNothing(t *testing.T) {
-	r := gpuRig(t, 0, canary{n: 1 << 20, width: 256}, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4}, prefetch.Options{Timing: true})
+	data := canary{n: 1 << 20, width: 256}
+	r := gpuRig(t, 0, data, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4},
+		prefetch.Options{Timing: true, Transform: passOn(latch.Spin, 0, data)})
 	var before, after runtime.MemStats
 	const warmUp, batches = 500, 5000
 	allocations := int64(0)
