@@ -125,6 +125,49 @@ func TestAProducerThatIgnoresItsContextCostsItsSlot(t *testing.T) {
 	})
 }
 
+// The sleeper wakes long after its run, when the slots it was not in are
+// somebody else's.
+func TestAProducerThatWakesAfterCloseWritesToNoSlot(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			sleep := func(_ context.Context, index int, _ *loader.Row) error {
+				if index == 0 {
+					time.Sleep(time.Hour)
+				}
+				return nil
+			}
+			l := newNumbers(t, numbers{n: 100, before: sleep}, loader.Options{BatchSize: 2, Workers: 1})
+			mem := newLedger(t, l, 3)
+			run := l.Start(t.Context(), loader.Cursor{}, mem)
+			synctest.Wait()
+			var stuck *loader.StuckError
+			require.ErrorAs(t, run.Close(), &stuck)
+			require.Equal(t, 2, mem.Free())
+			var slots [2]loader.Slot
+			for i := range slots {
+				slots[i], _ = mem.Get(t.Context())
+				clear(slots[i].Bytes)
+			}
+			time.Sleep(2 * time.Hour)
+			for _, slot := range slots {
+				require.Equal(t, make([]byte, len(slot.Bytes)), slot.Bytes)
+			}
+		})
+	}
+}
+
+func TestMoreSlotsThanTheRunLooksAheadComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newNumbers(t, numbers{n: 5000}, loader.Options{BatchSize: 1, Epochs: 1})
+		mem := heap(t, l, 2000)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		synctest.Wait()
+		require.Less(t, mem.Free(), 1000)
+		require.NoError(t, run.Close())
+		require.Equal(t, 2000, mem.Free())
+	})
+}
+
 func TestNextGivesUpWithItsOwnContextAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(context.Context, int, *loader.Row) error {

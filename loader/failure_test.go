@@ -149,24 +149,29 @@ func TestARaggedSampleIsNamed(t *testing.T) {
 }
 
 // testing's Fatal methods end the goroutine: the run must not hang on it, even
-// with one worker.
+// with one worker and with chunks of one sample, which slow samples make.
 func TestGoexitInASampleIsAFailure(t *testing.T) {
 	exit := func(_ context.Context, index int, _ *loader.Row) error {
-		if index%5 == 4 {
+		time.Sleep(time.Millisecond)
+		if index >= 4 {
 			runtime.Goexit()
 		}
 		return nil
 	}
 	for _, workers := range []int{1, 3} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newNumbers(t, numbers{n: 20, before: exit}, loader.Options{BatchSize: 2, Epochs: 1, Workers: workers})
-			batches, err := readAll(t, l, loader.Cursor{}, 3)
-			require.Len(t, batches, 2)
-			var failure *loader.Error
-			require.ErrorAs(t, err, &failure)
-			require.Equal(t, 4, failure.Sample)
-			require.ErrorContains(t, err, "runtime.Goexit")
-		})
+		for _, policy := range []loader.ErrorPolicy{loader.Fail, loader.Substitute} {
+			synctest.Test(t, func(t *testing.T) {
+				l := newNumbers(t, numbers{n: 20, before: exit}, loader.Options{
+					BatchSize: 4, Epochs: 1, Workers: workers, OnError: policy,
+				})
+				batches, err := readAll(t, l, loader.Cursor{}, 1)
+				require.Len(t, batches, 1)
+				var failure *loader.Error
+				require.ErrorAs(t, err, &failure)
+				require.Equal(t, 4, failure.Sample)
+				require.ErrorContains(t, err, "runtime.Goexit")
+			})
+		}
 	}
 }
 
@@ -236,6 +241,32 @@ func TestOneSubstituteTooManyEndsTheRun(t *testing.T) {
 	require.NoError(t, err, "the number is for each epoch")
 }
 
+// Of a batch the last row fails first and the first last.
+func TestSubstitutesAreCountedByPosition(t *testing.T) {
+	for limit, want := range map[int]int{2: 2, 3: 3, 4: -1} {
+		synctest.Test(t, func(t *testing.T) {
+			before := func(ctx context.Context, index int, _ *loader.Row) error {
+				time.Sleep(time.Duration(10-index) * time.Millisecond)
+				return failAt(0, 1, 2, 3)(ctx, index, nil)
+			}
+			l := newNumbers(t, numbers{n: 8, before: before}, loader.Options{
+				BatchSize: 4, Epochs: 1, OnError: loader.Substitute, MaxSubstituted: limit, Workers: 4,
+			})
+			batches, err := readAll(t, l, loader.Cursor{}, 1)
+			if want < 0 {
+				require.NoError(t, err)
+				for row, s := range batches[0].filled.Substituted {
+					require.Equal(t, row, s.Row)
+				}
+				return
+			}
+			var failure *loader.Error
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, want, failure.Sample)
+		})
+	}
+}
+
 func TestWhereEverySampleFailsSubstitutingEnds(t *testing.T) {
 	l := newNumbers(t, numbers{n: 3, before: failAt(0, 1, 2)}, loader.Options{BatchSize: 3, OnError: loader.Substitute, Epochs: 1})
 	_, err := readAll(t, l, loader.Cursor{}, 1)
@@ -278,6 +309,33 @@ func TestAStallNamesTheSampleAndShowsItsStack(t *testing.T) {
 		require.NoError(t, run.Close())
 		require.Equal(t, 3, mem.Free())
 	})
+}
+
+// Of several samples that hang the first is named, and itself, not what was last
+// read as a substitute.
+func TestAStallNamesTheFirstSampleThatHangs(t *testing.T) {
+	for range 5 { // which worker has which sample is left to chance
+		synctest.Test(t, func(t *testing.T) {
+			before := func(ctx context.Context, index int, _ *loader.Row) error {
+				switch index {
+				case 0, 1, 2:
+					return &corrupt{index}
+				case 3, 4, 5:
+					<-ctx.Done()
+				}
+				return nil
+			}
+			l := newNumbers(t, numbers{n: 1 << 20, before: before}, loader.Options{
+				BatchSize: 6, Epochs: 1, StallTimeout: time.Second, Workers: 6, OnError: loader.Substitute,
+			})
+			run := l.Start(t.Context(), loader.Cursor{}, heap(t, l, 1))
+			_, err := run.Next(t.Context())
+			var failure *loader.Error
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, 3, failure.Sample)
+			require.NoError(t, run.Close())
+		})
+	}
 }
 
 // Many batches are open while the first is slow; their clocks start when it is
