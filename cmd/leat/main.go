@@ -2,6 +2,7 @@
 // a machine can do:
 //
 //	go run ./cmd/leat demo     the classic lesson on a modelled card, drawn
+//	go run ./cmd/leat probe    what this machine can do, and what that means
 //
 // Each command has -h.
 package main
@@ -34,6 +35,7 @@ type command struct {
 
 var commands = []command{
 	{"demo", "the classic lesson on a modelled card: what hiding copies brings", demo},
+	{"probe", "what this machine can do: copies, calls, overlap, and what that means", runProbe},
 }
 
 // run is the command that args begin with. A call for help is no error.

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"os"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/cmd/leat/internal/probe"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -67,4 +70,23 @@ func TestHelp(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	require.ErrorContains(t, run(context.Background(), []string{"dmeo"}, &bytes.Buffer{}), `"dmeo"`)
+}
+
+func TestProbePrintsOneJSONDocument(t *testing.T) {
+	var r probe.Report
+	printed := output(t, "probe", "-device", "cpu", "-json", "-runs", "1",
+		"-max-bytes", "256KiB", "-run-bytes", "1MiB", "-sides", "64", "-pin-bytes", "64KiB", "-bytes", "64kB", "-compute", "100us")
+	require.NoError(t, json.Unmarshal([]byte(printed), &r))
+	require.Equal(t, "cpu", r.Device.Name)
+	require.NotEmpty(t, r.Copies)
+	require.Len(t, r.Pipeline.Depths, 4)
+	require.NotEmpty(t, r.Advice.Words)
+	require.NotZero(t, r.Date)
+}
+
+func TestProbeReportsAllMistakesAtOnce(t *testing.T) {
+	err := run(t.Context(), []string{"probe", "-bytes", "many", "-compute", "-1ms", "-runs", "-2", "-what"}, &bytes.Buffer{})
+	for _, mistake := range []string{`"many"`, "Compute is -1ms", "Runs is -2", "-what"} {
+		require.ErrorContains(t, err, mistake)
+	}
 }

@@ -1,0 +1,138 @@
+package probe_test
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/cmd/leat/internal/probe"
+	"github.com/leat-go/leat/cmd/leat/internal/units"
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/devicetest"
+	"github.com/leat-go/leat/kernels/kerneltest"
+)
+
+const ms = time.Millisecond
+
+// small is a probe of a card with little to move.
+var small = probe.Options{Compute: 3 * ms, Bytes: 1e6, MaxBytes: 1 << 20, RunBytes: 1 << 20, PinBytes: 64 << 10, Sides: []int{32, 64}, Runs: 2}
+
+// card is a model whose copies of a megabyte take 2 ms.
+func card() *cpu.Model {
+	m := cpu.PCIe4Consumer()
+	m.SharedCopyEngines = false
+	m.H2D = cpu.Link{BytesPerSecond: 1e9, Latency: ms}
+	m.D2H = cpu.Link{BytesPerSecond: 2e9}
+	m.Pageable = cpu.Link{BytesPerSecond: 0.5e9}
+	m.KernelLatency = 0
+	m.KernelTime = func(l *device.Launch) time.Duration {
+		switch l.Kernel.Name {
+		case "spin":
+			return time.Duration(l.Args.Arg(0).Value)
+		case "product":
+			return 5 * ms
+		}
+		return 0
+	}
+	return &m
+}
+
+func open(t *testing.T, o cpu.Options) (*device.Device, *devicetest.Tap) {
+	drv, err := cpu.New(o)
+	require.NoError(t, err)
+	tap := devicetest.NewTap(drv)
+	return device.New(tap), tap
+}
+
+func TestAModelledCardIsFoundAsItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := card()
+		dev, _ := open(t, cpu.Options{Model: m})
+		date := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		r, err := probe.Run(t.Context(), dev, date, small)
+		require.NoError(t, err)
+		require.NoError(t, dev.Close(), "something was left on the device")
+
+		require.Len(t, r.Copies, 3*4, "64 KiB, 256 KiB and 1 MiB, two ways, two memories")
+		for _, c := range r.Copies {
+			link := map[string]cpu.Link{"H2D": m.H2D, "D2H": m.D2H}[c.Way]
+			if c.Memory == "pageable" {
+				link = m.Pageable
+			}
+			require.InEpsilon(t, float64(units.RateOf(c.Bytes, link.Time(int64(c.Bytes)))), float64(c.Rate), 1e-6, "%+v", c)
+		}
+		require.InEpsilon(t, 1, r.Overlap.Hidden, 1e-9)
+		require.Equal(t, r.Overlap.Copy, r.Overlap.Kernel)
+		require.Equal(t, r.Overlap.Copy, r.Overlap.Together)
+		for _, p := range r.Products {
+			require.Equal(t, 10*ms, p.One, "the card has one engine for compute")
+			require.Equal(t, 10*ms, p.Two)
+		}
+		require.Equal(t, 2*ms, r.Pipeline.Copy)
+		require.Equal(t, []probe.Depth{{1, 5 * ms}, {2, 3 * ms}, {3, 3 * ms}, {4, 3 * ms}}, r.Pipeline.Depths)
+		require.Equal(t, 2, r.Advice.Depth)
+		require.Equal(t, 1, r.Advice.Streams)
+		require.True(t, r.Advice.WorthIt)
+		require.InEpsilon(t, 5.0/3, r.Advice.SpeedUp, 1e-9)
+		require.EqualValues(t, 1<<20, r.Advice.Bytes)
+
+		text := r.String()
+		for _, say := range []string{"modelled", "Use Depth 2", "Hiding the copy of 1 MB (2ms) behind 3ms of compute is worth it", "One stream for compute is enough"} {
+			require.Contains(t, text, say)
+		}
+		var back probe.Report
+		document, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(document, &back))
+		require.Equal(t, r, back)
+	})
+}
+
+func TestWhatArrivesChangedIsAnError(t *testing.T) {
+	for name, rule := range map[string]devicetest.Rule{
+		"copies in are lost":             {Op: devicetest.CopyH2D, Stream: "copy", Swallow: true},
+		"copies out are lost":            {Op: devicetest.CopyD2H, Stream: "copy", Swallow: true},
+		"the first of both ways is lost": {Op: devicetest.CopyH2D, Stream: "left", Nth: 1, Swallow: true},
+		"products are lost":              {Op: devicetest.Launch, Kernel: "product", Swallow: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dev, tap := open(t, cpu.Options{Model: card(), Adversary: &cpu.Adversary{Poison: true}})
+				tap.Arm(rule)
+				o := small
+				o.Runs = 1
+				_, err := probe.Run(t.Context(), dev, time.Now(), o)
+				require.Error(t, err)
+				require.NoError(t, dev.Close())
+			})
+		})
+	}
+}
+
+func TestWhatDoesNotFitIsSkippedAndSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dev, _ := open(t, cpu.Options{Model: card(), MemoryBytes: 1 << 20, PinnedBytes: 64 << 20})
+		r, err := probe.Run(t.Context(), dev, time.Now(), small)
+		require.NoError(t, err)
+		require.NoError(t, dev.Close())
+		require.Empty(t, r.Copies)
+		require.NotEmpty(t, r.Calls)
+		require.NotEmpty(t, r.Skipped)
+		require.Contains(t, r.String(), "Skipped")
+	})
+}
+
+func TestMistakesInOptionsAreReportedAtOnce(t *testing.T) {
+	_, err := probe.Run(t.Context(), nil, time.Now(), probe.Options{Compute: -1, Bytes: -2, MaxBytes: -3, RunBytes: -6, PinBytes: -4, Sides: []int{16, 17}, Runs: -5})
+	for _, field := range []string{"Compute", "Bytes", "MaxBytes", "RunBytes", "PinBytes", "Sides[1]", "Runs"} {
+		require.ErrorContains(t, err, field)
+	}
+}
+
+func TestPTXIsMadeFromTheSource(t *testing.T) { kerneltest.Rebuilt(t, "./generate.sh", probe.PTX) }
+
+func TestPTXFusesNothing(t *testing.T) { kerneltest.Unfused(t, probe.PTX) }
