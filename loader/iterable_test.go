@@ -168,11 +168,11 @@ func TestAnEncodeThatFailsComesBeforeTheIteratorsLaterFailure(t *testing.T) {
 		}
 		yield(0, errors.New("later"))
 	}
-	encode := func(_ context.Context, n int, row *loader.Row) error {
+	encode := func(ctx context.Context, n int, row *loader.Row) error {
 		if n == 5 {
 			return &corrupt{n}
 		}
-		return encodeNumber(nil, n, row)
+		return encodeNumber(ctx, n, row)
 	}
 	l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encode), loader.Options{BatchSize: 8, Epochs: 1})
 	require.NoError(t, err)

@@ -84,16 +84,15 @@ func apply(s *device.Stream, out, in Fields, fields []loader.Field, steps []link
 	}
 	for i := range steps {
 		l := &steps[i]
-		from, to := in.Field(l.op.Field), Field{}
+		from, to := in.Field, out.Field
+		source, target := l.op.Field, l.op.Field
 		if l.from != "" {
-			from = out.Scratch(l.from)
+			from, source = out.Scratch, l.from
 		}
 		if l.to != "" {
-			to = out.Scratch(l.to)
-		} else {
-			to = out.Field(l.op.Field)
+			to, target = out.Scratch, l.to
 		}
-		if err := l.op.Apply(s, to, from, in); err != nil {
+		if err := l.op.Apply(s, to(target), from(source), in); err != nil {
 			return err
 		}
 	}

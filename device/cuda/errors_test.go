@@ -55,12 +55,12 @@ func TestUnknownResult(t *testing.T) {
 // A fault is the answer to every later call, which doesn't reach the driver.
 func TestAFaultEndsTheDevice(t *testing.T) {
 	f, d := openFake(t, Options{})
-	s, e := newStream(t, d), newEvent(t, d)
+	s := newStream(t, d)
 	mem, err := d.AllocHost(mappedFrom, driver.HostConfig{})
 	require.NoError(t, err)
 	never := func() { t.Error("a host function ran after a fault") }
 	require.NoError(t, d.HostFunc(s, never))
-	e, err = d.NewEvent(driver.EventConfig{Name: "consumed of slot 2"})
+	e, err := d.NewEvent(driver.EventConfig{Name: "consumed of slot 2"})
 	require.NoError(t, err)
 	f.fail("cuEventQuery", 700)
 	_, fault := d.EventDone(e)
