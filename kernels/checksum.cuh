@@ -19,7 +19,10 @@ KERNEL void checksum(u64 *out, const u8 *__restrict__ in, i64 n) {
 		for (i64 i = first(); i < words; i += stride()) sum += scramble(load_word(in + i * 8, 8), i + 1);
 	}
 	i64 tail = n - words * 8;
-	if (tail > 0 && first() == 0) sum += scramble(load_word(in + words * 8, tail), words + 1 + ((u64)tail << 56));
+	if (first() == 0) {
+		sum += scramble(n, 0);
+		if (tail > 0) sum += scramble(load_word(in + words * 8, tail), words + 1);
+	}
 	SHARED u64 total;
 	u32 thread = __nvvm_read_ptx_sreg_tid_x();
 	if (thread == 0) total = 0;
