@@ -28,6 +28,7 @@ type Buffer struct {
 	host   *device.HostBuffer
 	copied *device.Event
 	state  atomic.Uint32
+	sealed []byte // in an invariants build, what is being copied
 }
 
 // ID is the buffer's number in its pool, from 0.

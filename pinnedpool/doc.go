@@ -16,6 +16,9 @@
 //	    again and its memory is never given back.
 //	I4  The pool's bytes are at most its budget, and never change after New.
 //
+// Builds with the tag invariants check I1 from outside: free memory is poison, and
+// a write to a buffer that is free or in flight is an *OverwriteError.
+//
 // # Recycling
 //
 // A pool has at most one goroutine: it waits for the copies in flight, in their

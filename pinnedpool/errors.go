@@ -45,3 +45,22 @@ func (e *MemoryError) Unwrap() []error {
 	}
 	return []error{device.ErrOutOfMemory}
 }
+
+// OverwriteError says that somebody wrote to a buffer that wasn't theirs: a producer
+// that kept its slice, or a copy that nothing ordered. Only builds with the tag
+// invariants look for it.
+type OverwriteError struct {
+	// Buffer is the buffer's ID, Offset that of the first byte that was changed.
+	Buffer int
+	Offset int64
+	// InFlight is true if the buffer's copies were under way; else it was free.
+	InFlight bool
+}
+
+func (e *OverwriteError) Error() string {
+	when := "was free"
+	if e.InFlight {
+		when = "was being copied"
+	}
+	return fmt.Sprintf("pinnedpool: byte %d of buffer %d was written to while the buffer %s: somebody kept its memory", e.Offset, e.Buffer, when)
+}

@@ -150,7 +150,7 @@ func (p *Pool) grow(o Options) error {
 	}
 	b := &Buffer{id: id, host: host, copied: copied}
 	p.buffers = append(p.buffers, b)
-	p.free <- b
+	p.refill(b)
 	return nil
 }
 
@@ -172,9 +172,13 @@ func (p *Pool) Buffer(id int) *Buffer { return p.buffers[id] }
 // Get returns a free buffer whose last copy is done, and waits for one until ctx
 // ends. The caller holds it until Put, PutAfter or Quarantine.
 func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
+	broken, err := p.health()
+	if err != nil {
+		return nil, err
+	}
 	select {
 	case b := <-p.free:
-		return p.take(b), nil
+		return p.take(b)
 	default:
 	}
 	start := time.Now()
@@ -182,28 +186,40 @@ func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
 		p.stats.waits.Add(1)
 		p.stats.waitTime.Add(int64(time.Since(start)))
 	}()
-	p.mu.Lock()
-	broken := p.broken
-	p.mu.Unlock()
-	select {
-	case b := <-p.free:
-		return p.take(b), nil
-	case <-broken:
-		return nil, p.failure()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	for err == nil {
+		select {
+		case b := <-p.free:
+			return p.take(b)
+		case <-broken:
+			broken, err = p.health() // it may have recovered since
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
+	return nil, err
 }
 
-func (p *Pool) take(b *Buffer) *Buffer {
+// take hands b out, in an invariants build only if nobody wrote to it since it was
+// put back.
+func (p *Pool) take(b *Buffer) (*Buffer, error) {
 	b.move(free, held) // I1
 	p.stats.gets.Add(1)
-	return b
+	if err := b.untouched(); err != nil {
+		p.Quarantine(b) // whoever wrote may do so again
+		return nil, err
+	}
+	return b, nil
 }
 
 // Put takes b back; nothing may read or write its memory any more.
 func (p *Pool) Put(b *Buffer) {
 	b.move(held, free)
+	p.refill(b)
+}
+
+// refill makes b, which is in state free, available to Get.
+func (p *Pool) refill(b *Buffer) {
+	b.poison()
 	p.free <- b
 }
 
@@ -211,6 +227,7 @@ func (p *Pool) Put(b *Buffer) {
 // last copy out of b, is complete.
 func (p *Pool) PutAfter(b *Buffer) {
 	b.move(held, inFlight)
+	b.seal()
 	p.recycler.add(b)
 }
 
@@ -242,10 +259,15 @@ func (p *Pool) Recover() {
 	if p.Failed() == nil {
 		return
 	}
+	_ = p.recycler.drain(context.Background()) // it has failed, and may be about to say so
 	p.recycler.freeAll()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.err, p.broken = nil, make(chan struct{})
+	exhausted := p.quarantined == len(p.buffers)
+	p.mu.Unlock()
+	if exhausted {
+		p.fail(ErrExhausted)
+	}
 }
 
 // Drain waits until no copy is in flight and the recycler has ended. A device's
@@ -274,7 +296,7 @@ func (p *Pool) release() error {
 	for {
 		select {
 		case b := <-p.free:
-			errs = append(errs, b.copied.Close(), b.host.Free())
+			errs = append(errs, b.untouched(), b.copied.Close(), b.host.Free())
 			p.mu.Lock()
 			p.buffers[b.id] = nil
 			p.mu.Unlock()
@@ -308,9 +330,15 @@ func (p *Pool) fail(err error) {
 }
 
 func (p *Pool) failure() error {
+	_, err := p.health()
+	return err
+}
+
+// health is why no buffer can be got, or else a channel that is closed when none can.
+func (p *Pool) health() (broken <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.err
+	return p.broken, p.err
 }
 
 func (p *Pool) bytes() int64 {

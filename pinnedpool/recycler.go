@@ -49,9 +49,12 @@ func (r *recycler) run() {
 	for b := r.oldest(); b != nil; b = r.oldest() {
 		err := b.copied.Synchronize(context.Background())
 		for done := true; err == nil && done && b != nil; {
+			if err = b.unchanged(); err != nil {
+				break
+			}
 			b.move(inFlight, free) // I2
 			r.drop()
-			r.pool.free <- b
+			r.pool.refill(b)
 			if b = r.oldestInFlight(); b != nil {
 				done, err = b.copied.Done()
 			}
@@ -69,7 +72,7 @@ func (r *recycler) freeAll() {
 	for b := r.oldestInFlight(); b != nil; b = r.oldestInFlight() {
 		b.move(inFlight, free)
 		r.drop()
-		r.pool.free <- b
+		r.pool.refill(b)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
