@@ -3,6 +3,7 @@
 //
 //	go run ./cmd/leat demo     the classic lesson on a modelled card, drawn
 //	go run ./cmd/leat probe    what this machine can do, and what that means
+//	go run ./cmd/leat bench    whether the library reaches its targets here
 //
 // Each command has -h.
 package main
@@ -36,6 +37,7 @@ type command struct {
 var commands = []command{
 	{"demo", "the classic lesson on a modelled card: what hiding copies brings", demo},
 	{"probe", "what this machine can do: copies, calls, overlap, and what that means", runProbe},
+	{"bench", "whether the library reaches its targets here", runBench},
 }
 
 // run is the command that args begin with. A call for help is no error.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/cmd/leat/internal/bench"
 	"github.com/leat-go/leat/cmd/leat/internal/probe"
 )
 
@@ -87,6 +88,22 @@ func TestProbePrintsOneJSONDocument(t *testing.T) {
 func TestProbeReportsAllMistakesAtOnce(t *testing.T) {
 	err := run(t.Context(), []string{"probe", "-bytes", "many", "-compute", "-1ms", "-runs", "-2", "-what"}, &bytes.Buffer{})
 	for _, mistake := range []string{`"many"`, "Compute is -1ms", "Runs is -2", "-what"} {
+		require.ErrorContains(t, err, mistake)
+	}
+}
+
+func TestBenchPrintsOneJSONDocument(t *testing.T) {
+	var r bench.Report
+	printed := output(t, "bench", "-device", "cpu", "-json", "-runs", "1", "-only", "samples,pinning", "-samples", "8192")
+	require.NoError(t, json.Unmarshal([]byte(printed), &r))
+	require.Len(t, r.Targets, 2)
+	require.Len(t, r.Skipped, 1)
+	require.Positive(t, r.Targets[0].Value)
+}
+
+func TestBenchReportsAllMistakesAtOnce(t *testing.T) {
+	err := run(t.Context(), []string{"bench", "-only", "all", "-images=-1", "-depth", "deep"}, &bytes.Buffer{})
+	for _, mistake := range []string{`"all"`, "Images is -1", `"deep"`} {
 		require.ErrorContains(t, err, mistake)
 	}
 }

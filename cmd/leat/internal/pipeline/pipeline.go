@@ -22,6 +22,7 @@ type Pipeline struct {
 	// Compute is the stream that the batches are used on.
 	Compute *device.Stream
 
+	loader             *loader.Loader
 	batches            int // of an epoch
 	start, steady, end *device.Event
 	sums               device.View // of an epoch's batches
@@ -38,6 +39,7 @@ func New(r *rig.Rig, ds loader.Dataset, lo loader.Options, po prefetch.Options) 
 		return nil, err
 	}
 	p := &Pipeline{
+		loader:  ld,
 		Compute: r.Stream("compute"),
 		start:   r.Event("start"), steady: r.Event("steady"), end: r.Event("end"),
 	}
@@ -56,6 +58,9 @@ func New(r *rig.Rig, ds loader.Dataset, lo loader.Options, po prefetch.Options) 
 
 // Batches is the number of batches in an epoch.
 func (p *Pipeline) Batches() int { return p.batches }
+
+// Order is the order of an epoch's samples.
+func (p *Pipeline) Order(epoch int) loader.Order { return p.loader.Order(epoch) }
 
 // A Run is an epoch's times on the device.
 type Run struct {

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 
+	"github.com/leat-go/leat/cmd/leat/internal/feed"
 	"github.com/leat-go/leat/cmd/leat/internal/measure"
 	"github.com/leat-go/leat/cmd/leat/internal/rig"
 	"github.com/leat-go/leat/device"
@@ -22,6 +23,7 @@ func (p *probe) measureOverlap(ctx context.Context, r *rig.Rig) error {
 		return r.Err()
 	}
 	o := Overlap{Bytes: size}
+	feed.Random(host)
 	copying := measure.Repeat(overlapped, func() error { return pair.A.CopyH2D(memory, host) })
 	var err error
 	if o.Copy, err = watch.Median(ctx, p.Runs, copying); err != nil {

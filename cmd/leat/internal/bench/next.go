@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/leat-go/leat/cmd/leat/internal/feed"
+	"github.com/leat-go/leat/cmd/leat/internal/measure"
+	"github.com/leat-go/leat/cmd/leat/internal/pipeline"
+	"github.com/leat-go/leat/cmd/leat/internal/rig"
+	"github.com/leat-go/leat/cmd/leat/internal/units"
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/kernels"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+const (
+	nextBatches = 2500
+	nextWarm    = 500
+	nextBytes   = 64 << 10
+	// together is how many batches' launches a stream holds without blocking.
+	together = 64
+
+	nextGoal   = 10   // microseconds
+	allocsGoal = 0.01 // a batch: the runtime's own, now and then
+)
+
+// measureNext measures what a batch costs the user's goroutine, from the call of
+// Next to the return of the first launch on the batch, less the time that Next
+// waited for a batch, which the Prefetcher counts; and what a batch allocates.
+func (b *bench) measureNext(ctx context.Context) error {
+	return b.on(func(r *rig.Rig) error {
+		data := feed.NewStamped(nextBatches, nextBytes)
+		p, err := pipeline.New(r, data, loader.Options{BatchSize: 1, Workers: b.Workers},
+			prefetch.Options{Depth: b.Depth, BatchesPerCopy: 1})
+		if err != nil {
+			return err
+		}
+		scratch := r.Alloc(4)
+		if r.Err() != nil {
+			return r.Err()
+		}
+		_, err = p.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.Sample)) })
+		if err != nil {
+			return err
+		}
+		next := Target{Name: "next/launchable", Unit: "µs", Detail: "median batch of each run, without what Next waited"}
+		for range b.Runs {
+			took, err := nextEpoch(ctx, p, scratch)
+			if err != nil {
+				return err
+			}
+			next.Runs = append(next.Runs, took.Seconds()*1e6)
+		}
+		next.Value = measure.Median(next.Runs)
+		b.add(next.atMost(nextGoal))
+		return b.measureAllocations(ctx, p)
+	})
+}
+
+// nextEpoch is the median over an epoch's batches.
+func nextEpoch(ctx context.Context, p *pipeline.Pipeline, scratch device.View) (time.Duration, error) {
+	reader, err := p.Open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Close() // the epoch is read to its end, and leaves no error
+	took := make([]time.Duration, 0, nextBatches)
+	for i := range nextBatches {
+		waited := waits(p)
+		start := time.Now()
+		batch, err := reader.Next(ctx)
+		if err == nil {
+			err = kernels.Fill(p.Compute, scratch, dtype.Float32, 1)
+		}
+		d := time.Since(start)
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, d-(waits(p)-waited))
+		batch.Release()
+		if i%together == 0 {
+			if err := p.Compute.Synchronize(ctx); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if _, err := reader.Next(ctx); err != prefetch.ErrEpochEnd {
+		return 0, fmt.Errorf("behind the last batch comes %v, want the epoch's end", err)
+	}
+	return measure.Median(took[nextWarm:]), nil
+}
+
+func waits(p *pipeline.Pipeline) time.Duration {
+	s := p.Stats()
+	return s.WaitProducer + s.WaitDevice
+}
+
+// measureAllocations counts allocations over the batches of an epoch that has
+// warmed up: Go's of the whole process, and the device's.
+func (b *bench) measureAllocations(ctx context.Context, p *pipeline.Pipeline) error {
+	goTarget := Target{Name: "next/go-allocations", Unit: "a batch", Detail: units.Bytes(nextBytes).String() + " a batch, the whole process"}
+	devTarget := Target{Name: "next/device-allocations", Unit: "a batch", Detail: "device and pinned memory, streams, events"}
+	for range b.Runs {
+		var before, after runtime.MemStats
+		var beforeDevice int64
+		n := 0
+		_, err := p.Epoch(ctx, func(prefetch.Batch) error {
+			switch n++; n {
+			case nextWarm:
+				runtime.ReadMemStats(&before)
+				beforeDevice = b.dev.Usage().Allocations
+			case nextBatches:
+				runtime.ReadMemStats(&after)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		const counted = nextBatches - nextWarm
+		goTarget.Runs = append(goTarget.Runs, float64(after.Mallocs-before.Mallocs)/counted)
+		devTarget.Runs = append(devTarget.Runs, float64(b.dev.Usage().Allocations-beforeDevice)/counted)
+	}
+	goTarget.Value, devTarget.Value = measure.Median(goTarget.Runs), measure.Median(devTarget.Runs)
+	b.add(goTarget.atMost(allocsGoal))
+	b.add(devTarget.atMost(0))
+	return nil
+}
