@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,16 @@ import (
 type userError struct{ sample int }
 
 func (e *userError) Error() string { return fmt.Sprintf("sample %d is corrupt", e.sample) }
+
+// failing reads all samples but those.
+func failing(bad ...int) func(context.Context, int) error {
+	return func(_ context.Context, i int) error {
+		if slices.Contains(bad, i) {
+			return &userError{i}
+		}
+		return nil
+	}
+}
 
 func TestAnErrorComesBehindTheBatchesBeforeIt(t *testing.T) {
 	for _, bad := range []int{0, 49, 50, 70, 99} {
