@@ -44,7 +44,7 @@ func run(t *testing.T, o bench.Options) bench.Report {
 }
 
 // small is a bench with little to move.
-var small = bench.Options{Runs: 2, Sizes: []units.Bytes{64 << 10}, Images: 512, Samples: 8192}
+var small = bench.Options{Runs: 2, Sizes: []units.Bytes{64 << 10}, Images: 64, ImageBatch: 8, Samples: 8192}
 
 func only(parts ...string) bench.Options {
 	o := small
@@ -129,9 +129,9 @@ func TestWhatTheDeviceCannotTellIsSkipped(t *testing.T) {
 
 func TestMistakesInOptionsAreReportedAtOnce(t *testing.T) {
 	_, err := bench.Run(t.Context(), nil, time.Now(), bench.Options{
-		Only: []string{"overlap", "everything"}, Runs: -1, Sizes: []units.Bytes{64, 7}, Images: -2, Samples: -3, Workers: -4, Depth: -5,
+		Only: []string{"overlap", "everything"}, Runs: -1, Sizes: []units.Bytes{64, 7}, Images: -2, Samples: -3, ImageBatch: -6, Workers: -4, Depth: -5,
 	})
-	for _, field := range []string{`"everything"`, "Runs", "Sizes[1]", "Images", "Samples", "Workers", "Depth"} {
+	for _, field := range []string{`"everything"`, "Runs", "Sizes[1]", "Images", "Samples", "ImageBatch", "Workers", "Depth"} {
 		require.ErrorContains(t, err, field)
 	}
 }

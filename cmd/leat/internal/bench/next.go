@@ -21,7 +21,7 @@ import (
 const (
 	nextBatches = 2500
 	nextWarm    = 500
-	nextBytes   = 64 << 10
+	nextBytes   = 16 << 10
 	// together is how many batches' launches a stream holds without blocking.
 	together = 64
 

@@ -21,6 +21,8 @@ type Options struct {
 	// Images is how many images of 3×224×224 are in memory, Samples how many of
 	// 28×28. 0 means 20,000 and 1,048,576; fewer are made where there is no memory.
 	Images, Samples int
+	// ImageBatch is the batch size of images. 0 means 256.
+	ImageBatch int
 	// Workers and Depth are the loader's and the Prefetcher's own options, 0 for
 	// their defaults.
 	Workers, Depth int
@@ -42,7 +44,7 @@ func (o Options) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"Runs", o.Runs}, {"Images", o.Images}, {"Samples", o.Samples}, {"Workers", o.Workers}, {"Depth", o.Depth}} {
+	}{{"Runs", o.Runs}, {"Images", o.Images}, {"Samples", o.Samples}, {"ImageBatch", o.ImageBatch}, {"Workers", o.Workers}, {"Depth", o.Depth}} {
 		if f.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d, want 0 or more", f.name, f.value))
 		}
@@ -57,7 +59,7 @@ func (o Options) withDefaults() Options {
 	for _, f := range []struct {
 		value *int
 		zero  int
-	}{{&o.Runs, 5}, {&o.Images, 20_000}, {&o.Samples, 1 << 20}} {
+	}{{&o.Runs, 5}, {&o.Images, 20_000}, {&o.Samples, 1 << 20}, {&o.ImageBatch, 256}} {
 		if *f.value == 0 {
 			*f.value = f.zero
 		}

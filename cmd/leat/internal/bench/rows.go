@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	imageBatch = 256
 	// imageStep is a step's compute, and imageStepGoal what the step may take.
 	imageStep     = 3 * time.Millisecond
 	imageStepGoal = 3.05
@@ -38,10 +37,10 @@ func (b *bench) rows(n, batch int, shape ...int) *feed.Rows {
 
 // measureImages shuffles images in memory onto the device.
 func (b *bench) measureImages(ctx context.Context) error {
-	data := b.rows(b.Images, imageBatch, 3, 224, 224)
-	return b.shuffled(ctx, data, imageBatch, func(s shuffled) error {
+	data := b.rows(b.Images, b.ImageBatch, 3, 224, 224)
+	return b.shuffled(ctx, data, b.ImageBatch, func(s shuffled) error {
 		b.add(s.rate("images", "images").atLeast(imageGoal))
-		t := Target{Name: "images/step", Unit: "ms", Detail: fmt.Sprintf("compute %v, batch %d", imageStep, imageBatch)}
+		t := Target{Name: "images/step", Unit: "ms", Detail: fmt.Sprintf("compute %v, batch %d", imageStep, b.ImageBatch)}
 		for range b.Runs {
 			run, err := s.pipe.Epoch(ctx, s.pipe.Spin(imageStep))
 			if err != nil {
