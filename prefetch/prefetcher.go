@@ -301,6 +301,15 @@ func (p *Prefetcher) keep(err error) {
 	}
 }
 
+// reported notes that the user has got err: the next Open need not say it again.
+func (p *Prefetcher) reported(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pending != nil && errors.Is(err, p.pending) {
+		p.pending = nil
+	}
+}
+
 func (p *Prefetcher) isClosing() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

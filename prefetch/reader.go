@@ -103,6 +103,7 @@ func (r *Reader) next(ctx context.Context) (Batch, error) {
 		return Batch{}, err
 	case err != nil:
 		r.err = err
+		p.reported(err)
 		if errors.Is(err, ErrEpochEnd) {
 			r.delivered(p.epochAfter())
 		}
