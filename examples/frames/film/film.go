@@ -54,9 +54,9 @@ type Film struct {
 
 var _ loader.Dataset = (*Film)(nil)
 
-// mostStrips is how many strips a frame has at most: as many as have use for
-// workers, and not too thin.
-const mostStrips = 16
+// MaxStrips is how many strips a frame has at most: as many as keep a machine's
+// workers busy with one frame.
+const MaxStrips = 16
 
 // scene is how many frames are windows into one picture before the next comes.
 const scene = 12
@@ -70,7 +70,7 @@ func New(photographs []image.Image, o Options) (*Film, error) {
 	if err != nil {
 		return nil, fmt.Errorf("film: %w", err)
 	}
-	f := &Film{Options: o, pictures: make([]picture, len(styles)*len(photographs)), strips: mostStrips}
+	f := &Film{Options: o, pictures: make([]picture, len(styles)*len(photographs)), strips: MaxStrips}
 	for o.Height%f.strips != 0 {
 		f.strips--
 	}

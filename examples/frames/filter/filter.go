@@ -142,3 +142,6 @@ func (f *Filter) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Radius is how far the blur reaches to each side, in pixels.
+func (f *Filter) Radius() int { return f.options.Radius }
