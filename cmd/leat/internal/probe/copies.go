@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/leat-go/leat/cmd/leat/internal/feed"
 	"github.com/leat-go/leat/cmd/leat/internal/measure"
@@ -55,6 +56,24 @@ func (c *copies) each(size units.Bytes, submit func(v device.View, at int64) err
 	}
 }
 
+// steadyTime is what a measurement is to last at least, in up to mostPasses passes
+// of a run: a single short one would count the time until the device gets going.
+const (
+	steadyTime = 5 * time.Millisecond
+	mostPasses = 8
+)
+
+// time is how long a run takes, the median of several.
+func (c *copies) time(ctx context.Context, runs int, submit func() error) (time.Duration, error) {
+	once, err := c.watch.Median(ctx, 1, submit)
+	if err != nil {
+		return 0, err
+	}
+	passes := min(max(1, int(steadyTime/max(once, 1))), mostPasses)
+	took, err := c.watch.Median(ctx, runs, measure.Repeat(passes, submit))
+	return took / time.Duration(passes), err
+}
+
 // measureCopies measures sizes a factor of four apart, from both kinds of memory.
 func (p *probe) measureCopies(ctx context.Context, _ *rig.Rig) error {
 	var sizes []units.Bytes
@@ -94,7 +113,7 @@ func (p *probe) measureMemory(ctx context.Context, r *rig.Rig, memory string, si
 			name   string
 			submit func() error
 		}{{"H2D", c.h2d(in, size)}, {"D2H", c.d2h(out, size)}} {
-			took, err := c.watch.Median(ctx, p.Runs, way.submit)
+			took, err := c.time(ctx, p.Runs, way.submit)
 			if err != nil {
 				return err
 			}

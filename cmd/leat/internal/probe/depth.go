@@ -63,7 +63,7 @@ func (p *probe) copyTime(ctx context.Context, r *rig.Rig, size units.Bytes) (tim
 		return 0, r.Err()
 	}
 	feed.Random(host)
-	d, err := c.watch.Median(ctx, p.Runs, c.h2d(host, size))
+	d, err := c.time(ctx, p.Runs, c.h2d(host, size))
 	return d / time.Duration(p.run(size)/size), err
 }
 
