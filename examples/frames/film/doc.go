@@ -1,6 +1,6 @@
-// Package film makes frames on the spot of a few photographs: those that come
-// with the Go module golang.org/x/image, toy gophers on a sofa, a rose, and a
-// cake.
+// Package film makes frames on the spot of a few photographs that come with the Go
+// module golang.org/x/image: toy gophers on a sofa, a rose, and a gopher seen from
+// close by.
 //
 // Each photograph is scaled to a little more than a frame and tinted, once, in
 // several ways. A frame is a window into one of these pictures, which moves from

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 )
 
 const modulePath = "golang.org/x/image"
@@ -27,7 +28,8 @@ func Photographs(ctx context.Context, dir string) ([]image.Image, error) {
 	if dir == "" {
 		module, err := moduleFolder(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("film: the go command can't find %s: %w; copy %q from its folder testdata into a folder and name that", modulePath, err, names)
+			return nil, fmt.Errorf("film: the go command can't find %s: %w; copy %s from its folder testdata into a folder and name it with -photographs",
+				modulePath, err, strings.Join(names, ", "))
 		}
 		dir = filepath.Join(module, "testdata")
 	}
@@ -72,8 +74,10 @@ func moduleFolder(ctx context.Context) (string, error) {
 		return answer.Dir, nil
 	case answer.Error != "":
 		return "", errors.New(answer.Error)
-	case err != nil:
+	case err != nil && stderr.Len() > 0:
 		return "", fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	case err != nil:
+		return "", err
 	}
 	return "", errors.New("no folder in its answer")
 }
