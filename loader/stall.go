@@ -26,7 +26,7 @@ func (r *Run) suspects() []suspect {
 			continue
 		}
 		s := suspect{
-			epoch: b.filled.Epoch, number: b.filled.Batch, position: w.position.Load(),
+			epoch: b.filled.Epoch, number: b.filled.Batch, position: w.position.at(),
 			stage: b.stage(), goroutine: w.goroutine.Load(), batch: b,
 		}
 		// A worker between chunks may still show a row of another batch.

@@ -28,7 +28,7 @@ type worker struct {
 	// What a report on a worker that hangs needs; see suspect.
 	goroutine atomic.Uint64
 	at        atomic.Pointer[batch]
-	position  atomic.Int64
+	position  progress
 	standIn   atomic.Int64 // the substitute being read, -1 if none
 
 	busy atomic.Int64
@@ -42,7 +42,7 @@ func newWorker(r *Run) *worker {
 	return w
 }
 
-// loop serves chunks until there are no more or ctx is done.
+// loop serves chunks until there are no more.
 func (w *worker) loop(ctx context.Context) {
 	w.goroutine.Store(goroutineID())
 	ended := false
@@ -55,22 +55,15 @@ func (w *worker) loop(ctx context.Context) {
 		}
 		w.run.leave()
 	}()
-	for {
-		select {
-		case c, ok := <-w.run.work:
-			if !ok {
-				ended = true
-				return
-			}
-			w.fill(ctx, c)
-			// With every P busy, a goroutine that returns from a blocking driver
-			// call would otherwise wait for the scheduler to preempt somebody.
-			runtime.Gosched()
-		case <-ctx.Done():
-			ended = true
-			return
-		}
+	// The dispatcher closes the channel when ctx is done: all workers selecting on
+	// one Done channel would fight for its lock.
+	for c := range w.run.work {
+		w.fill(ctx, c)
+		// With every P busy, a goroutine that returns from a blocking driver
+		// call would otherwise wait for the scheduler to preempt somebody.
+		runtime.Gosched()
 	}
+	ended = true
 }
 
 // fill reads the samples of one chunk.
@@ -112,7 +105,7 @@ func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int) {
 	for ; row < c.hi; row++ {
 		position := c.batch.filled.Position + int64(row)
 		w.row.move(row, position)
-		w.position.Store(position)
+		w.position.set(position)
 		var err error
 		if e := c.batch.encoders; e != nil {
 			err = e[row].Encode(ctx, &w.row)
