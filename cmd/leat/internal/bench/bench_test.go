@@ -99,9 +99,9 @@ func TestStepsTakeNoLongerThanTheirCompute(t *testing.T) {
 func TestNextAllocatesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, only("next"))
-		require.Len(t, r.Targets, 3)
-		require.Equal(t, "next/device-allocations", r.Targets[2].Name)
-		require.Zero(t, r.Targets[2].Value)
+		require.Len(t, r.Targets, 4)
+		require.Equal(t, "next/device-allocations", r.Targets[3].Name)
+		require.Zero(t, r.Targets[3].Value)
 	})
 }
 

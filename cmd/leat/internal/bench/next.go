@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	nextBatches = 2500
-	nextWarm    = 500
+	nextBatches = 1500
+	nextWarm    = 300
 	nextBytes   = 16 << 10
 	// nextStep is a step's compute, long enough for the next batch to be there when
 	// Next is called.
@@ -50,54 +50,61 @@ func (b *bench) measureNext(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		next := Target{Name: "next/launchable", Unit: "µs", Detail: "Next and the first launch; the batch is there"}
+		returned := Target{Name: "next/returned", Unit: "µs", Detail: "Next alone; the batch is there"}
+		launched := Target{Name: "next/launchable", Unit: "µs", Detail: "and the first launch"}
 		for range b.Runs {
-			took, err := nextEpoch(ctx, p, scratch)
+			next, launch, err := nextEpoch(ctx, p, scratch)
 			if err != nil {
 				return err
 			}
-			next.Runs = append(next.Runs, took.Seconds()*1e6)
+			returned.Runs = append(returned.Runs, next.Seconds()*1e6)
+			launched.Runs = append(launched.Runs, launch.Seconds()*1e6)
 		}
-		next.Value = measure.Median(next.Runs)
-		b.add(next.atMost(nextGoal))
+		returned.Value, launched.Value = measure.Median(returned.Runs), measure.Median(launched.Runs)
+		b.add(returned)
+		b.add(launched.atMost(nextGoal))
 		return b.measureAllocations(ctx, p)
 	})
 }
 
-// nextEpoch is the median over an epoch's batches.
-func nextEpoch(ctx context.Context, p *pipeline.Pipeline, scratch device.View) (time.Duration, error) {
+// nextEpoch is the median over an epoch's batches: from the call of Next to its
+// return, and to that of the first launch.
+func nextEpoch(ctx context.Context, p *pipeline.Pipeline, scratch device.View) (next, launch time.Duration, err error) {
 	reader, err := p.Open(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer reader.Close() // the epoch is read to its end, and leaves no error
-	took := make([]time.Duration, 0, nextBatches)
+	returned, launched := make([]time.Duration, 0, nextBatches), make([]time.Duration, 0, nextBatches)
 	for range nextBatches {
-		waited := waits(p)
+		before := waits(p)
 		start := time.Now()
 		batch, err := reader.Next(ctx)
+		returnedIn := time.Since(start)
 		if err == nil {
 			err = kernels.Fill(p.Compute, scratch, dtype.Float32, 1)
 		}
-		d := time.Since(start)
+		launchedIn := time.Since(start)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		took = append(took, d-(waits(p)-waited))
+		waited := waits(p) - before
+		returned, launched = append(returned, returnedIn-waited), append(launched, launchedIn-waited)
 		if err := kernels.Spin(p.Compute, nextStep); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		batch.Release()
 		if err := p.Compute.Synchronize(ctx); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	if _, err := reader.Next(ctx); err != prefetch.ErrEpochEnd {
-		return 0, fmt.Errorf("behind the last batch comes %v, want the epoch's end", err)
+		return 0, 0, fmt.Errorf("behind the last batch comes %v, want the epoch's end", err)
 	}
-	return measure.Median(took[nextWarm:]), nil
+	return measure.Median(returned[nextWarm:]), measure.Median(launched[nextWarm:]), nil
 }
 
+// waits is how long Next has waited so far.
 func waits(p *pipeline.Pipeline) time.Duration {
 	s := p.Stats()
 	return s.WaitProducer + s.WaitDevice

@@ -31,7 +31,7 @@ func (b *bench) measurePinning(ctx context.Context) error {
 		b.skip("pinning %v: data may take %v here", units.Bytes(pinned), b.host)
 		return nil
 	}
-	t := Target{Name: "pinning/bytes=1GiB", Unit: "of cuMemHostAlloc"}
+	t := Target{Name: "pinning", Unit: "of cuMemHostAlloc"}
 	var slots, blocks []time.Duration
 	for range min(b.Runs, 3) { // a run pins two gigabytes
 		slot, err := b.pin(ctx, slotBytes)

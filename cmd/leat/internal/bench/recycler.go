@@ -46,7 +46,7 @@ func (b *bench) measureRecycler(ctx context.Context) error {
 			return err
 		}
 		r.Owns(func() error { return pool.Close(context.Background()) })
-		t := Target{Name: "recycler/cpu", Unit: "% of a core"}
+		t := Target{Name: "recycler", Unit: "% of a core"}
 		for range b.Runs {
 			waking, err := share(func() error { return wake(ctx) })
 			if err != nil {

@@ -4,7 +4,7 @@ import "fmt"
 
 // A Target is a figure and what it should be.
 type Target struct {
-	// Name is the part's name and key=value pairs: "overlap/batch=64MiB/ratio=0.5".
+	// Name is the part's name and key=value pairs: "overlap/batch=64 MiB/ratio=0.5".
 	Name string `json:"name"`
 	// Value is the median of Runs, in Unit.
 	Value float64   `json:"value"`

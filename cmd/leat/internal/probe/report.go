@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/leat-go/leat/cmd/leat/internal/units"
@@ -44,6 +46,7 @@ func ThisMachine() Machine {
 type Device struct {
 	Name        string      `json:"name"`
 	Driver      string      `json:"driver"`
+	Version     string      `json:"driver_version,omitempty"` // where the system tells it
 	Description string      `json:"description"`
 	UUID        string      `json:"uuid,omitempty"`
 	PCI         string      `json:"pci,omitempty"`
@@ -57,9 +60,22 @@ type Device struct {
 func Describe(dev *device.Device) Device {
 	p := dev.Properties()
 	return Device{
-		Name: dev.Name(), Driver: p.Kind, Description: p.Description, UUID: p.UUID, PCI: p.PCI,
+		Name: dev.Name(), Driver: p.Kind, Version: driverVersion(p.Kind), Description: p.Description, UUID: p.UUID, PCI: p.PCI,
 		Memory: units.Bytes(p.TotalBytes), CopyEngines: p.CopyEngines, Modelled: p.Modelled, Notes: dev.Notes(),
 	}
+}
+
+// driverVersion is what Linux tells of the kernel's NVIDIA driver.
+func driverVersion(kind string) string {
+	if kind != "cuda" {
+		return ""
+	}
+	text, err := os.ReadFile("/proc/driver/nvidia/version")
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.Join(strings.Fields(strings.TrimPrefix(line, "NVRM version:")), " ")
 }
 
 // A Copy is the rate of copies of one size back to back.
