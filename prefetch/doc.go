@@ -33,6 +33,9 @@
 //	P5  The cursor stands after the last batch delivered, never after the last one
 //	    produced.
 //
+// Package internal/slotmodel goes through every order in which the slots' life can
+// happen, with every fault, and finds the one that breaks if an edge is missing.
+//
 // # Life of a Prefetcher
 //
 // New allocates; nothing runs before the first Next. A range of Batches takes what
