@@ -7,7 +7,7 @@ import "time"
 // over costs as much as the work.
 const (
 	longest  = 100 * time.Microsecond
-	shortest = 20 * time.Microsecond
+	shortest = 50 * time.Microsecond
 )
 
 // costUnit is the resolution of Run.cost, in fractions of a nanosecond.

@@ -64,7 +64,7 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 	if compute == nil {
 		return nil, errors.New("prefetch: New needs a compute stream; NewHost is the form without a device")
 	}
-	if err := o.validate(); err != nil {
+	if err := o.validate(ld.Layout().Bytes()); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 	p := newPrefetcher(ld, o)
@@ -76,7 +76,7 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 // is no copy, and Release gives a slot straight back to the producers. Depth,
 // MaxStreams and DeviceBytes have no meaning.
 func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
-	if err := o.validate(); err != nil {
+	if err := o.validate(ld.Layout().Bytes()); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 	dev, err := cpu.Open(cpu.Options{})
@@ -89,7 +89,7 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 }
 
 func newPrefetcher(ld *loader.Loader, o Options) *Prefetcher {
-	return &Prefetcher{options: o.withDefaults(), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
+	return &Prefetcher{options: o.withDefaults(ld.Layout().Bytes()), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
 		closed: make(chan struct{})}
 }
 
