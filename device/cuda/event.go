@@ -19,7 +19,9 @@ const (
 type event struct {
 	name     string
 	timing   bool
+	blocking bool
 	recorded atomic.Bool
+	doze     doze
 }
 
 func (e *event) String() string {
@@ -46,7 +48,7 @@ func (d *gpu) NewEvent(c driver.EventConfig) (driver.Event, error) {
 	if err := g.leave(r); err != nil {
 		return 0, err
 	}
-	d.events.put(h, &event{name: c.Name, timing: c.Timing})
+	d.events.put(h, &event{name: c.Name, timing: c.Timing, blocking: c.BlockingSync})
 	return h, nil
 }
 
@@ -104,7 +106,20 @@ func (d *gpu) SynchronizeEvent(ctx context.Context, h driver.Event) error {
 	if err != nil {
 		return err
 	}
-	return d.await(ctx, p)
+	e := d.events.get(h)
+	if e == nil || !e.blocking || ctx.Done() != nil {
+		return d.await(ctx, p)
+	}
+	if done, err := d.done(p); done || err != nil {
+		return err
+	}
+	if done, err := e.doze.through(d, p); done || err != nil {
+		return err
+	}
+	start := time.Now()
+	err = d.block(p)
+	e.doze.learn(time.Since(start))
+	return err
 }
 
 func (d *gpu) pendingEvent(op string, h driver.Event) (pending, error) {
