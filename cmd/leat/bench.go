@@ -42,7 +42,7 @@ func runBench(ctx context.Context, args []string, out io.Writer) (err error) {
 	})
 	f.IntVar(&o.Images, "images", 20_000, "`number` of images in memory")
 	f.IntVar(&o.ImageBatch, "image-batch", 256, "images in a batch")
-	f.IntVar(&o.Samples, "samples", 1<<20, "`number` of 28×28 samples in memory")
+	f.IntVar(&o.Samples, "samples", 60_000, "`number` of 28×28 samples in memory")
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that read samples; 0 leaves it to the loader")
 	f.IntVar(&o.Depth, "depth", 0, "batches resident on the device; 0 leaves it to the prefetcher")
 	err = parse(f, args)

@@ -50,8 +50,8 @@ func (b *bench) measureNext(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		returned := Target{Name: "next/returned", Unit: "µs", Detail: "Next alone; the batch is there"}
-		launched := Target{Name: "next/launchable", Unit: "µs", Detail: "and the first launch"}
+		returned := Target{Name: "next/launchable", Unit: "µs", Detail: "from the call of Next to its return; the batch is there"}
+		launched := Target{Name: "next/launched", Unit: "µs", Detail: "the same and a kernel's launch, which is the driver's"}
 		for range b.Runs {
 			next, launch, err := nextEpoch(ctx, p, scratch)
 			if err != nil {
