@@ -34,9 +34,9 @@ cross:
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; done
 	CGO_ENABLED=0 $(GO) build -tags leat_nocuda ./...
 
-# PTX from the CUDA C in kernels/ and examples/train/nn/, by clang alone.
+# PTX from the CUDA C beside it, by clang alone.
 ptx:
-	CLANG=$(CLANG) $(GO) generate ./kernels ./examples/train/nn ./device/cuda/latch
+	CLANG=$(CLANG) $(GO) generate ./kernels ./examples/train/nn ./examples/frames/filter ./device/cuda/latch ./cmd/leat/internal/probe
 
 # The committed PTX is what the sources give.
 ptx-check: ptx

@@ -61,8 +61,8 @@ func (b *bench) measureNext(ctx context.Context) error {
 			launched.Runs = append(launched.Runs, launch.Seconds()*1e6)
 		}
 		returned.Value, launched.Value = measure.Median(returned.Runs), measure.Median(launched.Runs)
-		b.add(returned)
-		b.add(launched.atMost(nextGoal))
+		b.add(returned.atMost(nextGoal))
+		b.add(launched)
 		return b.measureAllocations(ctx, p)
 	})
 }
