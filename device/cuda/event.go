@@ -19,9 +19,7 @@ const (
 type event struct {
 	name     string
 	timing   bool
-	blocking bool
 	recorded atomic.Bool
-	doze     doze
 }
 
 func (e *event) String() string {
@@ -48,7 +46,7 @@ func (d *gpu) NewEvent(c driver.EventConfig) (driver.Event, error) {
 	if err := g.leave(r); err != nil {
 		return 0, err
 	}
-	d.events.put(h, &event{name: c.Name, timing: c.Timing, blocking: c.BlockingSync})
+	d.events.put(h, &event{name: c.Name, timing: c.Timing})
 	return h, nil
 }
 
@@ -106,20 +104,7 @@ func (d *gpu) SynchronizeEvent(ctx context.Context, h driver.Event) error {
 	if err != nil {
 		return err
 	}
-	e := d.events.get(h)
-	if e == nil || !e.blocking || ctx.Done() != nil {
-		return d.await(ctx, p)
-	}
-	if done, err := d.done(p); done || err != nil {
-		return err
-	}
-	if done, err := e.doze.through(d, p); done || err != nil {
-		return err
-	}
-	start := time.Now()
-	err = d.block(p)
-	e.doze.learn(time.Since(start))
-	return err
+	return d.await(ctx, p)
 }
 
 func (d *gpu) pendingEvent(op string, h driver.Event) (pending, error) {
