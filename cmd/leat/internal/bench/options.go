@@ -19,8 +19,11 @@ type Options struct {
 	// 4 MiB.
 	Sizes []units.Bytes
 	// Images is how many images of 3×224×224 are in memory, Samples how many of
-	// 28×28. 0 means 20,000 and 1,048,576; fewer are made where there is no memory.
+	// 28×28. 0 means 20,000 and 60,000; fewer are made where there is no memory.
 	Images, Samples int
+	// Timed is how many of the small samples are timed in one go, over as many
+	// epochs as that takes. 0 means 4,194,304.
+	Timed int
 	// ImageBatch is the batch size of images. 0 means 256.
 	ImageBatch int
 	// Workers and Depth are the loader's and the Prefetcher's own options, 0 for
@@ -44,7 +47,7 @@ func (o Options) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"Runs", o.Runs}, {"Images", o.Images}, {"Samples", o.Samples}, {"ImageBatch", o.ImageBatch}, {"Workers", o.Workers}, {"Depth", o.Depth}} {
+	}{{"Runs", o.Runs}, {"Images", o.Images}, {"Samples", o.Samples}, {"Timed", o.Timed}, {"ImageBatch", o.ImageBatch}, {"Workers", o.Workers}, {"Depth", o.Depth}} {
 		if f.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d, want 0 or more", f.name, f.value))
 		}
@@ -59,7 +62,7 @@ func (o Options) withDefaults() Options {
 	for _, f := range []struct {
 		value *int
 		zero  int
-	}{{&o.Runs, 5}, {&o.Images, 20_000}, {&o.Samples, 1 << 20}, {&o.ImageBatch, 256}} {
+	}{{&o.Runs, 5}, {&o.Images, 20_000}, {&o.Samples, 60_000}, {&o.Timed, 4 << 20}, {&o.ImageBatch, 256}} {
 		if *f.value == 0 {
 			*f.value = f.zero
 		}

@@ -62,42 +62,52 @@ func (p *Pipeline) Batches() int { return p.batches }
 // Order is the order of an epoch's samples.
 func (p *Pipeline) Order(epoch int) loader.Order { return p.loader.Order(epoch) }
 
-// A Run is an epoch's times on the device.
+// A Run is the times of an epoch, or several as one, on the device.
 type Run struct {
 	// Total is from the request for the first batch, with nothing under way, to the
 	// end of the last step.
 	Total time.Duration
 	// Step is from a step's end to the next one's, on average over the last three
-	// quarters of the epoch.
+	// quarters of the batches.
 	Step time.Duration
 }
 
 // Epoch runs the next epoch and submits step for each batch.
 func (p *Pipeline) Epoch(ctx context.Context, step func(prefetch.Batch) error) (Run, error) {
+	return p.Epochs(ctx, 1, step)
+}
+
+// Epochs runs the next epochs as one. Where the loader has a stated number of them
+// there is no gap at their borders, and something may be under way at the start:
+// Step then tells more than Total.
+func (p *Pipeline) Epochs(ctx context.Context, epochs int, step func(prefetch.Batch) error) (Run, error) {
 	if err := p.Compute.Record(p.start); err != nil {
 		return Run{}, err
 	}
-	warm := p.batches / 4
+	all := epochs * p.batches
+	warm := max(all/4, 1)
 	n := 0
-	for b, err := range p.Prefetcher.Batches(ctx) {
-		if err == nil {
-			err = step(b)
-		}
-		n++
-		if err == nil && n == max(warm, 1) {
-			err = p.Compute.Record(p.steady)
-		}
-		if err == nil && n == p.batches { // not behind the loop, whose end takes the host time
-			err = p.Compute.Record(p.end)
-		}
-		if err != nil {
-			return Run{}, err
+	for range epochs {
+		for b, err := range p.Prefetcher.Batches(ctx) {
+			if err == nil {
+				err = step(b)
+			}
+			n++
+			if err == nil && n == warm {
+				err = p.Compute.Record(p.steady)
+			}
+			if err == nil && n == all { // not behind the loop, whose end takes the host time
+				err = p.Compute.Record(p.end)
+			}
+			if err != nil {
+				return Run{}, err
+			}
 		}
 	}
-	if n != p.batches {
-		return Run{}, fmt.Errorf("%d batches came, want %d", n, p.batches)
+	if n != all {
+		return Run{}, fmt.Errorf("%d batches came, want %d", n, all)
 	}
-	return p.times(ctx, n-max(warm, 1))
+	return p.times(ctx, n-warm)
 }
 
 func (p *Pipeline) times(ctx context.Context, steps int) (Run, error) {
