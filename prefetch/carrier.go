@@ -21,6 +21,9 @@ type carrier struct {
 	consumed []*device.Event // one for each stream that may use it
 	slots    []*slot
 	timing   int // which of the timeline's marks this lap has
+	// The laps of the events that Waits are to bind to.
+	readyLap    uint64
+	consumedLap []uint64
 
 	mu          sync.Mutex
 	users       []*device.Stream // who uses it in this lap; its capacity is MaxStreams
@@ -32,7 +35,7 @@ type carrier struct {
 // newCarrier makes a carrier. What it could make before an error is in it, for
 // release.
 func (p *Prefetcher) newCarrier(id int) (*carrier, error) {
-	c := &carrier{users: make([]*device.Stream, 0, p.options.MaxStreams)}
+	c := &carrier{users: make([]*device.Stream, 0, p.options.MaxStreams), consumedLap: make([]uint64, p.options.MaxStreams)}
 	stride := stride(p.out)
 	bytes := stride * int64(p.options.BatchesPerCopy)
 	if err := c.allocate(p, bytes); err != nil {
@@ -88,6 +91,7 @@ func (c *carrier) load(batches int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.undelivered, c.left = batches, batches
+	c.readyLap++
 }
 
 // delivered notes that one of the carrier's batches is the user's.

@@ -24,6 +24,7 @@ func (p *Prefetcher) Close() error {
 	r := p.run
 	p.mu.Unlock()
 	close(p.closed)
+	p.watch.Closed()
 	if r != nil {
 		r.cancel(ErrClosed)
 	}
@@ -36,7 +37,7 @@ func (p *Prefetcher) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
 	defer cancel()
 	left := p.reap(ctx)
-	left.Leased = p.outstanding()
+	left.Leased = outstanding(p.slots)
 	if left.HostSlots || left.Slots > 0 {
 		go p.reap(context.Background()) // the reaper: it ends when the device's work does
 	} else if len(left.Leased) == 0 && left.Err == nil {
@@ -46,9 +47,9 @@ func (p *Prefetcher) Close() error {
 }
 
 // outstanding describes the leased batches.
-func (p *Prefetcher) outstanding() []string {
+func outstanding(slots []*slot) []string {
 	var leases []string
-	for _, s := range p.slots {
+	for _, s := range slots {
 		if state(s.state.Load()) == leased {
 			leases = append(leases, s.history.lease())
 		}
@@ -137,7 +138,7 @@ func (p *Prefetcher) reapCarrier(c *carrier) {
 
 // closeHost frees the host slots that nobody holds.
 func (p *Prefetcher) closeHost() error {
-	leased := p.outstanding()
+	leased := outstanding(p.slots)
 	err := p.pool.Close(context.Background())
 	if len(leased) > 0 {
 		return &CloseError{Leased: leased}

@@ -3,11 +3,13 @@ package prefetch
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/internal/invariants"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -45,8 +47,9 @@ type Prefetcher struct {
 	mapping  atomic.Bool   // a Map is under way
 	rested   sync.Once     // the last user of the compute streams is gone
 	closed   chan struct{} // closed by Close
-	inNext   sync.Mutex    // held by Next, so that Close can wait until nobody is in it
-	stopping sync.Mutex    // held while a run is stopped
+	watch    invariants.Watch
+	inNext   sync.Mutex // held by Next, so that Close can wait until nobody is in it
+	stopping sync.Mutex // held while a run is stopped
 
 	mu        sync.Mutex
 	cursor    loader.Cursor        // P5
@@ -99,7 +102,19 @@ func (p *Prefetcher) allocated() (*Prefetcher, error) {
 		return nil, errors.Join(err, p.freeAll())
 	}
 	p.plan = p.makePlan()
+	p.watch = invariants.WatchClose(p, "prefetch: a Prefetcher", unreleased(p.slots), 2)
 	return p, nil
+}
+
+// unreleased is the end of the report on a Prefetcher that nobody closed.
+func unreleased(slots []*slot) func() string {
+	return func() string {
+		leases := outstanding(slots)
+		if len(leases) == 0 {
+			return ""
+		}
+		return ", with batches not released: " + strings.Join(leases, "; ")
+	}
 }
 
 // allocate makes the pool, the streams, the transform and the slots.

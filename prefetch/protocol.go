@@ -110,7 +110,10 @@ func (p *Prefetcher) transformHost(c *carrier, in device.View, host *pinnedpool.
 func (c *carrier) waitConsumed(stream *device.Stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, consumed := range c.consumed[:c.consumers] {
+	for i, consumed := range c.consumed[:c.consumers] {
+		if err := wrongLap(stream, consumed, c.consumedLap[i]); err != nil {
+			return err
+		}
 		if err := stream.Wait(consumed); err != nil { // (b)
 			return err
 		}
@@ -133,6 +136,9 @@ func (c *carrier) handOver(stream *device.Stream) error {
 	if len(c.users) == cap(c.users) {
 		return errMaxStreams
 	}
+	if err := wrongLap(stream, c.ready, c.readyLap); err != nil {
+		return err
+	}
 	if err := stream.Wait(c.ready); err != nil { // (a)
 		return err
 	}
@@ -147,6 +153,7 @@ func (c *carrier) handBack() error {
 		if err := stream.Record(c.consumed[i]); err != nil { // (b)
 			return err
 		}
+		c.consumedLap[i] = c.consumed[i].Records()
 		c.consumers = i + 1
 	}
 	c.users = c.users[:0]

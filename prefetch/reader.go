@@ -249,13 +249,7 @@ func (p *Prefetcher) mayRead(ctx context.Context) error {
 }
 
 func (p *Prefetcher) leaseError() error {
-	e := &LeaseError{Outstanding: int(p.leases.Load())}
-	for _, s := range p.slots {
-		if state(s.state.Load()) == leased {
-			e.Taken = append(e.Taken, s.history.lease())
-		}
-	}
-	return e
+	return &LeaseError{Outstanding: int(p.leases.Load()), Taken: outstanding(p.slots)}
 }
 
 // looksAhead reports whether producers may go on behind an epoch's end.
