@@ -26,7 +26,7 @@ type Position struct {
 	Epoch int
 	// Batch counts from 0 in each epoch.
 	Batch int
-	// Sample is the position of the global batch's first sample in the epoch's order.
+	// Sample is the position of this rank's first sample in the epoch's order.
 	Sample int64
 }
 

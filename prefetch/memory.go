@@ -2,6 +2,8 @@ package prefetch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +23,7 @@ type hostMemory struct {
 	per    int   // batches in a buffer
 	stride int64 // bytes between them
 	bytes  int64 // of one
+	layout *loader.Layout
 
 	waited atomic.Int64 // how long Get has waited for a buffer, in ns
 	since  atomic.Int64 // since when it does now, in ns behind born; 0 if it doesn't
@@ -53,7 +56,7 @@ const (
 var _ loader.Memory = (*hostMemory)(nil)
 
 func newHostMemory(pool *pinnedpool.Pool, l *loader.Layout, per int) *hostMemory {
-	return &hostMemory{pool: pool, per: per, stride: stride(l), bytes: l.Bytes(), born: time.Now(),
+	return &hostMemory{pool: pool, per: per, stride: stride(l), bytes: l.Bytes(), layout: l, born: time.Now(),
 		parts: make([]parts, pool.Slots())}
 }
 
@@ -107,7 +110,26 @@ func (m *hostMemory) wait(ctx context.Context) (*pinnedpool.Buffer, error) {
 	b, err := m.pool.Get(ctx)
 	m.waited.Add(int64(time.Since(m.born) - start))
 	m.since.Store(0)
+	if err != nil {
+		err = m.overwritten(err)
+	}
 	return b, err
+}
+
+// overwritten is err; where a producer, or a host consumer, kept a slice beyond its
+// time, it says of what.
+func (m *hostMemory) overwritten(err error) error {
+	var o *pinnedpool.OverwriteError
+	if !errors.As(err, &o) {
+		return err
+	}
+	at := o.Offset % m.stride
+	for _, f := range m.layout.Fields() {
+		if row := (at - f.Offset) / max(f.RowBytes, 1); at >= f.Offset && row < int64(m.layout.BatchSize()) {
+			return fmt.Errorf("prefetch: field %q, row %d: %w", f.Name, row, err)
+		}
+	}
+	return err
 }
 
 // waiting is how long producers have waited for a buffer until now.
