@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device/auto"
+	"github.com/leat-go/leat/examples/train/mnist"
+)
+
+// trained is a run of the command with these flags.
+func trained(t *testing.T, args ...string) summary {
+	t.Helper()
+	c, err := parse(args)
+	require.NoError(t, err)
+	tr, err := newTraining(t.Context(), c)
+	require.NoError(t, err)
+	s, err := tr.train(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tr.close())
+	usage := tr.dev.Usage()
+	usage.Allocations = 0
+	require.Zero(t, usage, "alive at the end")
+	return s
+}
+
+// The same seed gives the same losses, to the last bit, whatever the pipeline's shape.
+func TestLossesDependOnTheSeedAlone(t *testing.T) {
+	one := trained(t, "-device", "cpu", "-epochs", "1", "-depth", "1", "-workers", "1", "-host-slots", "1")
+	other := trained(t, "-device", "cpu", "-epochs", "1", "-depth", "5", "-workers", "4")
+	require.Equal(t, one.Losses, other.Losses)
+	require.Equal(t, one.Accuracy, other.Accuracy)
+	require.Greater(t, one.Accuracy, 0.94, "after an epoch")
+	require.EqualValues(t, 60000, one.Samples)
+
+	text, err := json.Marshal(one)
+	require.NoError(t, err)
+	for _, key := range []string{"device", "epochs", "samples", "accuracy", "loss", "seconds", "samples_per_second",
+		"wait_producer_seconds", "wait_copy_seconds", "wait_slot_seconds", "depth", "pinned_bytes", "device_bytes"} {
+		require.Contains(t, string(text), `"`+key+`":`)
+	}
+}
+
+func TestInterruptedItStops(t *testing.T) {
+	c, err := parse([]string{"-device", "cpu", "-epochs", "1000"})
+	require.NoError(t, err)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	tr, err := newTraining(ctx, c)
+	require.NoError(t, err)
+	interrupted := errors.New("interrupted")
+	stopped := make(chan error)
+	go func() {
+		_, err := tr.train(ctx)
+		stopped <- err
+	}()
+	interrupt(interrupted)
+	require.ErrorIs(t, <-stopped, interrupted)
+	require.NoError(t, tr.close())
+}
+
+func TestWhatCannotBeDoneIsSaid(t *testing.T) {
+	ctx := t.Context()
+	require.ErrorContains(t, run(ctx, []string{"-depth", "auto"}), "reserved")
+	require.ErrorContains(t, run(ctx, []string{"-depth", "deep", "-epochs", "0", "more"}), `-depth is "deep"`)
+	require.ErrorContains(t, run(ctx, []string{"-epochs", "0", "more"}), `unexpected argument "more"`)
+	require.ErrorContains(t, run(ctx, []string{"-batch", "0"}), "BatchSize")
+
+	var unknown *auto.UnknownError
+	require.ErrorAs(t, run(ctx, []string{"-device", "tpu:0"}), &unknown)
+
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz"), []byte("not MNIST"), 0o600))
+	err := run(ctx, []string{"-data", dir})
+	var missing *mnist.MissingError
+	require.True(t, errors.As(err, &missing) || errors.Is(err, mnist.ErrDigest), "%v", err)
+	require.ErrorContains(t, err, dir)
+}
