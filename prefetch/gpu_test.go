@@ -15,6 +15,7 @@ import (
 	"github.com/leat-go/leat/device/cuda/latch"
 	"github.com/leat-go/leat/device/devicetest"
 	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -208,4 +209,35 @@ func TestGPUAbandonedEpochsLeaveNothing(t *testing.T) {
 	require.Equal(t, allocations, r.dev.Usage().Allocations)
 	r.close()
 	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+}
+
+// A hundred thousand batches leave memory of every kind as it was.
+func TestGPUSoakIsFlat(t *testing.T) {
+	data := canary{n: 1 << 22, width: 1000}
+	r := gpuRig(t, 0, data, loader.Options{BatchSize: 32, Shuffle: true}, prefetch.Options{Timing: true})
+	sum, err := r.dev.Alloc(8)
+	require.NoError(t, err)
+	const batches, every = 100_000, 10_000
+	var heap []uint64
+	var usage []device.Usage
+	n := 0
+	for b, err := range r.pf.Batches(context.Background()) {
+		require.NoError(t, err)
+		require.NoError(t, kernels.Checksum(r.compute, sum.View(), b.Field("bytes").View))
+		if n++; n%every == 0 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			heap, usage = append(heap, m.HeapAlloc), append(usage, r.dev.Usage())
+		}
+		if n == batches {
+			break
+		}
+	}
+	t.Logf("heap after each %d batches: %v", every, heap)
+	require.Less(t, heap[len(heap)-1], heap[0]+1<<20)
+	require.Equal(t, usage[0], usage[len(usage)-1])
+	require.NoError(t, r.compute.Synchronize(context.Background()))
+	require.NoError(t, sum.Free())
+	r.close()
 }
