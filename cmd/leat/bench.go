@@ -17,6 +17,7 @@ leat bench measures whether the library reaches its targets on this machine, eac
 figure against what the same run measured of the machine itself:
 
 	overlap    a run's total against N·max(copy, compute) + fill + drain
+	stages     the same with results back, and both directions of the bus at once
 	images     shuffled 3×224×224 images in memory, against the bus's own rate, and
 	           the step with 3 ms of compute
 	samples    the same with 28×28 samples, in batches of 512 and 4096

@@ -30,6 +30,7 @@ var parts = []struct {
 	measure func(*bench, context.Context) error
 }{
 	{"overlap", (*bench).measureOverlap},
+	{"stages", (*bench).measureStages},
 	{"images", (*bench).measureImages},
 	{"samples", (*bench).measureSamples},
 	{"next", (*bench).measureNext},

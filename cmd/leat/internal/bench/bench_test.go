@@ -65,6 +65,16 @@ func TestAModelledCardOverlapsIdeally(t *testing.T) {
 	})
 }
 
+func TestAModelledCardBringsResultsBackBesideTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, only("stages"))
+		require.Len(t, r.Targets, 2)
+		require.InEpsilon(t, 1, r.Targets[0].Value, 1e-3)
+		require.InEpsilon(t, 2, r.Targets[1].Value, 0.05, "a modelled bus has two directions, but for the first copy and the last")
+		require.True(t, r.Targets[0].Met && r.Targets[1].Met)
+	})
+}
+
 func TestWithoutOverlapTheTargetIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := only("overlap")
