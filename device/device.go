@@ -83,6 +83,19 @@ func (d *Device) Notes() []string {
 	return append([]string(nil), d.notes...)
 }
 
+// PeerOf reports whether the streams of d may wait for events of other, and copy
+// from its memory and into it. Devices of one kind are peers.
+func (d *Device) PeerOf(other *Device) bool {
+	_, ok := d.peer(other)
+	return ok || d == other
+}
+
+// peer is d's driver as one that works together with other's.
+func (d *Device) peer(other *Device) (driver.Peer, bool) {
+	p, ok := d.drv.(driver.Peer)
+	return p, ok && p.PeerOf(other.drv)
+}
+
 // Memory is the free and the total device memory in bytes.
 func (d *Device) Memory() (free, total int64, err error) { return d.drv.Memory() }
 

@@ -18,6 +18,23 @@
 //   - A HostBuffer is pinned memory: page-locked where the device needs that, so
 //     that copies run at the bus's speed and don't block the caller.
 //
+// # Several devices
+//
+// Devices of one kind are peers. A stream waits for a peer's event as for one of
+// its own device, without the host; CopyPeer moves data from one to the other, in a
+// stream of either. Record, Elapsed and every other call keep to one device: what
+// is handed from device to device is a completed Record.
+//
+//	up.Record(ready)            // on the first device
+//	remote.Wait(ready)          // on the second
+//	remote.CopyPeer(dst, src)   // dst on the second, src on the first
+//	remote.Record(taken)
+//	up.Wait(taken)              // before src is overwritten
+//
+// If a device ends, by a fault or by Close, with a Record pending that a peer's
+// stream waits for, there is nothing left to wait for: the wait fails as work of
+// the waiting device. Close a device after those that wait for it.
+//
 // # Concurrency and errors
 //
 // Everything here may be called from several goroutines at once. The order of

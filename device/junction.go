@@ -18,7 +18,8 @@ func (d *Device) NewJunction() (*Junction, error) {
 }
 
 // Fork makes the work submitted to each of to from now on wait for all that was
-// submitted to from: a table is uploaded once, and many streams read it.
+// submitted to from: a table is uploaded once, and many streams read it. from is of
+// the junction's device, to of that device or its peers.
 func (j *Junction) Fork(from *Stream, to ...*Stream) error {
 	if err := from.Record(j.event); err != nil {
 		return err
@@ -32,7 +33,7 @@ func (j *Junction) Fork(from *Stream, to ...*Stream) error {
 }
 
 // Join makes the work submitted to into from now on wait for all that was submitted
-// to each of from: partial results meet.
+// to each of from: partial results meet. from and into are of Fork's devices.
 func (j *Junction) Join(into *Stream, from ...*Stream) error {
 	for _, s := range from {
 		if err := j.Fork(s, into); err != nil {

@@ -73,6 +73,8 @@ func (v View) Address() driver.Address { return v.addr }
 // Bytes is the range's length.
 func (v View) Bytes() int64 { return v.bytes }
 
+func (v View) place() driver.Place { return driver.Place{Device: v.dev.drv, Address: v.addr} }
+
 // Slice is the n bytes of v from offset. It panics if they are not v's.
 func (v View) Slice(offset, n int64) View {
 	if offset < 0 || n < 0 || offset > v.bytes-n {

@@ -73,7 +73,8 @@ func (s *Stream) Close() error {
 	return err
 }
 
-// Record marks in e the work submitted to s so far.
+// Record marks in e, an event of the stream's device, the work submitted to s so
+// far.
 func (s *Stream) Record(e *Event) error {
 	if e.dev != s.dev {
 		return s.dev.invalid("Record", errForeignEvent)
@@ -86,16 +87,21 @@ func (s *Stream) Record(e *Event) error {
 }
 
 // Wait makes the work submitted to s from now on wait, on the device, for the
-// newest Record of e issued so far. The caller doesn't wait.
+// newest Record of e issued so far. The caller doesn't wait. e may belong to a peer
+// of the stream's device.
 func (s *Stream) Wait(e *Event) error {
-	if e.dev != s.dev {
-		return s.dev.invalid("Wait", errForeignEvent)
-	}
 	if invariants.Enabled && e.records.Load() == 0 {
 		return &Error{Op: "Wait", Device: s.dev.name, Err: ErrNotRecorded,
 			Hint: fmt.Sprintf("stream %q would wait for event %q and find nothing to wait for", s.name, e.name)}
 	}
-	return s.dev.drv.Wait(s.h, e.h)
+	if e.dev == s.dev {
+		return s.dev.drv.Wait(s.h, e.h)
+	}
+	peer, ok := s.dev.peer(e.dev)
+	if !ok {
+		return s.dev.invalid("Wait", errForeignEvent)
+	}
+	return peer.WaitPeer(s.h, e.dev.drv, e.h)
 }
 
 // Done reports whether all work submitted to s is done.
@@ -130,6 +136,35 @@ func (s *Stream) CopyD2D(dst, src View) error {
 		return err
 	}
 	return s.dev.drv.CopyD2D(s.h, dst.addr, src.addr, src.bytes)
+}
+
+// CopyPeer copies src into dst, which must be of src's length, between two devices
+// that are peers. The stream belongs to either, and the copy takes its place in
+// that stream alone: events order it with the other device's work. Within one
+// device it is CopyD2D. Where data can't go from device to device the error is
+// ErrUnsupported. The first copy between two devices may be slow, because it sets
+// up the way.
+func (s *Stream) CopyPeer(dst, src View) error {
+	const op = "CopyPeer"
+	if err := s.sameLength(op, dst, src.bytes); err != nil || src.bytes == 0 {
+		return err
+	}
+	other := dst.dev
+	if other == s.dev {
+		other = src.dev
+	}
+	switch {
+	case dst.dev == src.dev && other == s.dev:
+		return s.dev.drv.CopyD2D(s.h, dst.addr, src.addr, src.bytes)
+	case dst.dev != s.dev && src.dev != s.dev:
+		return s.dev.invalid(op, fmt.Sprintf("the stream %q belongs to neither of the two devices", s.name))
+	}
+	peer, ok := s.dev.peer(other)
+	if !ok {
+		return &Error{Op: op, Device: s.dev.name, Err: ErrUnsupported,
+			Hint: fmt.Sprintf("%s is no peer of it: copy through host memory", other.name)}
+	}
+	return peer.CopyPeer(s.h, dst.place(), src.place(), src.bytes)
 }
 
 // Memset sets every byte of dst to value.

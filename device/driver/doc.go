@@ -15,6 +15,8 @@
 //     by events alone.
 //   - Wait binds to the newest Record of the event issued before it, in the order
 //     of the calls. With no Record before it, it is a no-op.
+//   - A device that is a Peer extends both rules to the events of its peers, on
+//     whatever device they were recorded.
 //   - Handles are never 0 and are not used again while anything refers to them.
 //   - Freeing a stream or an event with work pending returns at once; its work
 //     goes on. Freeing memory with work pending on it is the caller's bug.
