@@ -160,7 +160,7 @@ func (a *adversary) begin(o *op) {
 		if o.used[0] != o.used[1] { // one allocation's ranges may overlap
 			fill(o.dst, PoisonByte)
 		}
-	case copyH2D, copyD2H, memset:
+	case copyH2D, copyD2H, copyPeer, memset:
 		fill(o.dst, PoisonByte)
 	case launch:
 		args := &o.launch.Args
@@ -193,7 +193,7 @@ func (a *adversary) each(o *op, f func(argument int, mem []byte, digest *uint64)
 			return nil
 		}
 		return f(-1, o.src, &o.digest)
-	case copyH2D, copyD2H:
+	case copyH2D, copyD2H, copyPeer:
 		return f(-1, o.src, &o.digest)
 	case launch:
 		args := &o.launch.Args

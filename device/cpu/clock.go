@@ -15,7 +15,7 @@ const never = time.Duration(math.MaxInt64)
 // fields are guarded by the device's mutex.
 type clock struct {
 	device *Device
-	banks  []*bank // in the order H2D, D2H, compute
+	banks  []*bank // in the order H2D, D2H, link, compute
 	route  [opKinds]*bank
 
 	timer   *time.Timer
@@ -44,14 +44,17 @@ func newClock(d *Device, m *Model) *clock {
 	c := &clock{device: d, wake: never}
 	h2d := newBank("H2D", m.CopyEngines)
 	d2h := newBank("D2H", m.CopyEngines)
+	link := newBank("link", 1)
 	compute := newBank("compute", m.ComputeEngines)
-	c.banks = []*bank{h2d, d2h, compute}
+	c.banks = []*bank{h2d, d2h, link, compute}
 	if m.SharedCopyEngines {
 		h2d.name = "copy"
 		d2h = h2d
-		c.banks = []*bank{h2d, compute}
+		c.banks = []*bank{h2d, link, compute}
 	}
-	c.route = [opKinds]*bank{copyH2D: h2d, copyD2H: d2h, copyD2D: compute, memset: compute, launch: compute}
+	c.route = [opKinds]*bank{
+		copyH2D: h2d, copyD2H: d2h, copyPeer: link, copyD2D: compute, memset: compute, launch: compute,
+	}
 	return c
 }
 
@@ -196,7 +199,7 @@ func (b *bank) instant(at time.Duration) bool {
 func (c *clock) loop() {
 	d := c.device
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	c.wake = never
 	if c.running || d.ended() {
 		return
@@ -234,7 +237,7 @@ func (c *clock) start(s step) {
 	s.engine.op = o
 	if d.adversary != nil {
 		o.running = true
-		d.mu.Unlock()
+		d.unlock()
 		d.adversary.begin(o)
 		d.mu.Lock()
 		o.running = false
@@ -258,7 +261,7 @@ func (c *clock) end(s step) {
 	o := s.engine.op
 	s.engine.op, s.engine.free = nil, o.end
 	o.running = true
-	d.mu.Unlock()
+	d.unlock()
 	err := errGoexit // if the body ends this goroutine
 	defer func() {
 		d.mu.Lock()

@@ -63,11 +63,13 @@ type Device struct {
 	runnable streamList
 	space    space
 	pinned   pinned
+	outbox   *relay // what other devices are to be told when the mutex is given up
 
 	freeOps        *op
 	freeLaunchings *launching
 	freeRecordings *recording
 	freeWaiters    *waiter
+	freeRelays     *relay
 }
 
 var _ driver.Device = (*Device)(nil)
@@ -158,7 +160,7 @@ func (d *Device) Properties() driver.Properties {
 // Memory implements driver.Device.
 func (d *Device) Memory() (free, total int64, err error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if err := d.admit(Call{Op: "Memory"}); err != nil {
 		return 0, 0, err
 	}
@@ -174,7 +176,7 @@ type Live struct {
 // Live returns what is alive now.
 func (d *Device) Live() Live {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	return d.live()
 }
 
@@ -205,7 +207,7 @@ func (e *LeakError) Error() string {
 // somebody may hold it. Close again does nothing.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if d.closed {
 		return nil
 	}
@@ -219,7 +221,7 @@ func (d *Device) Close() error {
 			d.idle = make(chan struct{})
 		}
 		idle := d.idle
-		d.mu.Unlock()
+		d.unlock()
 		<-idle
 		d.mu.Lock()
 	}

@@ -24,6 +24,8 @@ type recording struct {
 	time    time.Duration // when it completed
 	streams streamList    // those whose head waits for it
 	waiters *waiter       // the goroutines that wait for it
+	relays  *relay        // the waits of other devices for it
+	cause   error         // why it is lost, if it stands for another device's
 	next    *recording    // in the free list
 }
 
@@ -77,11 +79,17 @@ func (d *Device) newWaiter() *waiter {
 // complete sets r done at time t and lets those go on that wait for it.
 func (d *Device) complete(r *recording, t time.Duration) {
 	r.state, r.time = done, t
+	d.resume(r)
+}
+
+// resume is for a recording that has ended.
+func (d *Device) resume(r *recording) {
 	for s := r.streams.pop(); s != nil; s = r.streams.pop() {
 		s.busy = false
 		d.runnable.push(s)
 	}
 	r.wakeAll()
+	d.post(r)
 }
 
 func (r *recording) wakeAll() {
@@ -108,7 +116,7 @@ func (d *Device) await(ctx context.Context, call string, r *recording) error {
 	if r.state == pending {
 		w := d.newWaiter()
 		w.next, r.waiters = r.waiters, w
-		d.mu.Unlock()
+		d.unlock()
 		var err error
 		select {
 		case <-w.wake:
@@ -140,7 +148,7 @@ func (d *Device) freeWaiter(w *waiter) {
 // device behaves.
 func (d *Device) NewEvent(c driver.EventConfig) (driver.Event, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if err := d.admit(Call{Op: "NewEvent", Event: c.Name}); err != nil {
 		return 0, err
 	}
@@ -153,7 +161,7 @@ func (d *Device) NewEvent(c driver.EventConfig) (driver.Event, error) {
 func (d *Device) FreeEvent(h driver.Event) error {
 	const call = "FreeEvent"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if d.closed {
 		return d.fail(call, driver.ErrClosed, "")
 	}
@@ -175,7 +183,7 @@ func (d *Device) FreeEvent(h driver.Event) error {
 func (d *Device) Record(eh driver.Event, sh driver.Stream) error {
 	const call = "Record"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err
@@ -202,7 +210,7 @@ func (d *Device) Record(eh driver.Event, sh driver.Stream) error {
 func (d *Device) Wait(sh driver.Stream, eh driver.Event) error {
 	const call = "Wait"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err
@@ -227,7 +235,7 @@ func (d *Device) Wait(sh driver.Stream, eh driver.Event) error {
 func (d *Device) EventDone(h driver.Event) (bool, error) {
 	const call = "EventDone"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	e, err := d.event(call, h)
 	if err != nil {
 		return false, err
@@ -242,7 +250,7 @@ func (d *Device) EventDone(h driver.Event) (bool, error) {
 func (d *Device) SynchronizeEvent(ctx context.Context, h driver.Event) error {
 	const call = "SynchronizeEvent"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	e, err := d.event(call, h)
 	if err != nil {
 		return err
@@ -262,7 +270,7 @@ func (d *Device) SynchronizeEvent(ctx context.Context, h driver.Event) error {
 func (d *Device) Elapsed(start, end driver.Event) (time.Duration, error) {
 	const call = "Elapsed"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	from, err := d.event(call, start)
 	if err != nil {
 		return 0, err

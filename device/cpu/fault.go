@@ -101,6 +101,7 @@ func (d *Device) abandon() {
 				o.recording.state = lost
 				o.recording.streams = streamList{}
 				o.recording.wakeAll()
+				d.post(o.recording)
 			}
 			d.release(o)
 		}

@@ -49,7 +49,7 @@ func (l *lane) loop() {
 		}
 		l.active--
 		d.left()
-		d.mu.Unlock()
+		d.unlock()
 	}()
 	debug.SetPanicOnFault(true)
 	d.mu.Lock()
@@ -60,7 +60,7 @@ func (l *lane) loop() {
 		}
 		o.running = true
 		o.start = d.now()
-		d.mu.Unlock()
+		d.unlock()
 		err := l.perform(o)
 		o.end = d.now()
 		d.trace(o, l.name, 0)
@@ -119,10 +119,12 @@ func before(a, b *op) bool {
 }
 
 // lanes are the engines of a plain device.
-type lanes struct{ h2d, d2h, compute *lane }
+type lanes struct{ h2d, d2h, link, compute *lane }
 
 func newLanes(d *Device) *lanes {
-	return &lanes{h2d: newLane(d, "H2D", 1), d2h: newLane(d, "D2H", 1), compute: newLane(d, "compute", 1)}
+	return &lanes{
+		h2d: newLane(d, "H2D", 1), d2h: newLane(d, "D2H", 1), link: newLane(d, "link", 1), compute: newLane(d, "compute", 1),
+	}
 }
 
 func (l *lanes) offer(o *op) {
@@ -131,6 +133,8 @@ func (l *lanes) offer(o *op) {
 		l.h2d.offer(o)
 	case copyD2H:
 		l.d2h.offer(o)
+	case copyPeer:
+		l.link.offer(o)
 	default:
 		l.compute.offer(o)
 	}
@@ -141,6 +145,7 @@ func (l *lanes) settled() {}
 func (l *lanes) clear() {
 	l.h2d.clear()
 	l.d2h.clear()
+	l.link.clear()
 	l.compute.clear()
 }
 

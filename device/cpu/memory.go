@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/device/internal/pages"
@@ -36,8 +37,7 @@ type allocation struct {
 	bytes  int64
 	origin origin
 	locked bool
-	users  int  // operations submitted and not done
-	freed  bool // and mem goes when the last user is done
+	users  atomic.Int64 // operations submitted and not done, on any device; one less when freed
 }
 
 // isPinned reports whether the device copies from a without help; a is nil for
@@ -96,7 +96,7 @@ func (s *space) remove(a *allocation) {
 func (s *space) freeAll() {
 	for _, a := range s.list {
 		if a.origin == deviceMemory {
-			_ = pages.Free(a.mem)
+			_ = a.drop()
 		}
 	}
 	s.list, s.used = nil, 0
@@ -124,22 +124,21 @@ func (d *Device) resolve(call, role string, p driver.Address, n int64) ([]byte, 
 	return a.mem[offset : offset+n : offset+n], a, nil
 }
 
-// use and unuse count the operations that need a's memory. a may be nil.
+// use counts an operation that needs a's memory, which is not freed. a may be nil.
 func use(a *allocation) *allocation {
 	if a != nil {
-		a.users++
+		a.users.Add(1)
 	}
 	return a
 }
 
-func (d *Device) unuse(a *allocation) {
-	if a == nil {
-		return
+// drop ends a use of a, or its owner's hold on it; the last gives the memory back.
+// It needs no mutex: the last use may be another device's. a may be nil.
+func (a *allocation) drop() error {
+	if a == nil || a.users.Add(-1) >= 0 {
+		return nil
 	}
-	a.users--
-	if a.users == 0 && a.freed {
-		_ = pages.Free(a.mem)
-	}
+	return pages.Free(a.mem)
 }
 
 // Alloc implements driver.Device.
@@ -154,7 +153,7 @@ func (d *Device) Alloc(bytes int64) (driver.Address, error) {
 	}
 
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	a := &allocation{mem: mem, bytes: bytes}
 	if err == nil && !d.space.place(a) {
 		err = d.fail(call, driver.ErrOutOfMemory, "this device has given out all of its addresses")
@@ -169,7 +168,7 @@ func (d *Device) Alloc(bytes int64) (driver.Address, error) {
 // reserve is the start of an allocation: it counts bytes against a limit.
 func (d *Device) reserve(call string, bytes int64, used *int64, limit int64) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if err := d.admit(Call{Op: call, Bytes: bytes}); err != nil {
 		return err
 	}
@@ -201,7 +200,7 @@ func (d *Device) pages(call string, bytes int64) ([]byte, error) {
 func (d *Device) Free(p driver.Address) error {
 	const call = "Free"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if d.closed {
 		return d.fail(call, driver.ErrClosed, "")
 	}
@@ -223,19 +222,16 @@ func (d *Device) Free(p driver.Address) error {
 // idleMemory refuses to free what submitted operations will still use. On a GPU
 // such a call blocks, or corrupts.
 func (d *Device) idleMemory(call string, a *allocation) error {
-	if a.users == 0 || d.fault != nil {
+	users := a.users.Load()
+	if users == 0 || d.fault != nil {
 		return nil
 	}
-	return d.fail(call, driver.ErrInvalid, fmt.Sprintf("%d operations submitted before still use the memory", a.users))
+	return d.fail(call, driver.ErrInvalid, fmt.Sprintf("%d operations submitted before still use the memory", users))
 }
 
 // giveBack takes a's memory, at once or when what runs is done with it.
 func (d *Device) giveBack(call string, a *allocation) error {
-	a.freed = true
-	if a.users > 0 {
-		return nil
-	}
-	if err := pages.Free(a.mem); err != nil {
+	if err := a.drop(); err != nil {
 		return d.fail(call, err, "")
 	}
 	return nil

@@ -11,16 +11,18 @@ import (
 // Direction is which way a copy goes.
 type Direction uint8
 
-// The directions of copies. A memset counts as D2D.
+// The directions of copies. A memset counts as D2D; Peer is from one device to
+// another.
 const (
 	H2D Direction = iota
 	D2H
 	D2D
+	Peer
 )
 
-// String is "H2D", "D2H" or "D2D".
+// String is "H2D", "D2H", "D2D" or "Peer".
 func (d Direction) String() string {
-	return [...]string{"H2D", "D2H", "D2D"}[d]
+	return [...]string{"H2D", "D2H", "D2D", "Peer"}[d]
 }
 
 // A Link is a way for data to travel. The zero value takes no time.
@@ -58,6 +60,10 @@ type Model struct {
 	// H2D, D2H and D2D are the links that copies travel. D2D is also what a memset
 	// writes through.
 	H2D, D2H, D2D Link
+	// Peer is the link to other devices, whichever way the data goes. A copy takes
+	// that of the device whose stream it is in, and has it to itself: copies of one
+	// device take turns, those of different devices overlap.
+	Peer Link
 	// Pageable is the link, in both directions, of host memory that is not pinned.
 	// Unless it is the zero Link a copy from or to such memory blocks the caller
 	// until it is done, as on a GPU.
@@ -83,6 +89,7 @@ func (m *Model) validate() []error {
 		{"H2D.Latency", int64(m.H2D.Latency)},
 		{"D2H.Latency", int64(m.D2H.Latency)},
 		{"D2D.Latency", int64(m.D2D.Latency)},
+		{"Peer.Latency", int64(m.Peer.Latency)},
 		{"Pageable.Latency", int64(m.Pageable.Latency)},
 		{"KernelLatency", int64(m.KernelLatency)},
 	} {
@@ -95,7 +102,7 @@ func (m *Model) validate() []error {
 		rate float64
 	}{
 		{"H2D", m.H2D.BytesPerSecond}, {"D2H", m.D2H.BytesPerSecond}, {"D2D", m.D2D.BytesPerSecond},
-		{"Pageable", m.Pageable.BytesPerSecond},
+		{"Peer", m.Peer.BytesPerSecond}, {"Pageable", m.Pageable.BytesPerSecond},
 	} {
 		if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
 			errs = append(errs, fmt.Errorf("Model.%s.BytesPerSecond is %v, want 0 or more", f.name, f.rate))
@@ -116,6 +123,8 @@ func (m *Model) duration(o *op) time.Duration {
 		return m.copyTime(D2H, int64(len(o.dst)))
 	case copyD2D, memset:
 		return m.copyTime(D2D, int64(len(o.dst)))
+	case copyPeer:
+		return m.copyTime(Peer, int64(len(o.dst)))
 	case launch:
 		return m.kernelTime(&o.launch.Launch)
 	}
@@ -139,7 +148,7 @@ func (m *Model) copyTime(way Direction, bytes int64) time.Duration {
 	if m.CopyTime != nil {
 		return max(0, m.CopyTime(way, bytes))
 	}
-	return [...]Link{m.H2D, m.D2H, m.D2D}[way].Time(bytes)
+	return [...]Link{m.H2D, m.D2H, m.D2D, m.Peer}[way].Time(bytes)
 }
 
 func (m *Model) kernelTime(l *driver.Launch) time.Duration {

@@ -15,6 +15,7 @@ const (
 	copyH2D
 	copyD2H
 	copyD2D
+	copyPeer
 	memset
 	launch
 	hostFunc
@@ -22,7 +23,7 @@ const (
 )
 
 func (k opKind) String() string {
-	return [opKinds]string{"Record", "Wait", "CopyH2D", "CopyD2H", "CopyD2D", "Memset", "Launch", "HostFunc"}[k]
+	return [opKinds]string{"Record", "Wait", "CopyH2D", "CopyD2H", "CopyD2D", "CopyPeer", "Memset", "Launch", "HostFunc"}[k]
 }
 
 // computes reports whether operations of kind k run on the compute engines.
@@ -126,11 +127,11 @@ func (d *Device) newLaunching() *launching {
 // release takes o, which no list holds any more, and lets go of what it uses.
 func (d *Device) release(o *op) {
 	for _, a := range o.used {
-		d.unuse(a)
+		_ = a.drop()
 	}
 	if l := o.launch; l != nil {
 		for i := range l.Args.Len() {
-			d.unuse(l.used[i])
+			_ = l.used[i].drop()
 		}
 		*l = launching{next: d.freeLaunchings}
 		d.freeLaunchings = l
@@ -145,7 +146,7 @@ func (d *Device) release(o *op) {
 // body does what o is for: it runs on an engine's goroutine, without the mutex.
 func (o *op) body() {
 	switch o.kind {
-	case copyH2D, copyD2H, copyD2D:
+	case copyH2D, copyD2H, copyD2D, copyPeer:
 		copy(o.dst, o.src)
 	case memset:
 		fill(o.dst, o.value)

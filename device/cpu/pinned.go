@@ -128,7 +128,7 @@ func (d *Device) adopt(call string, a *allocation) error {
 		}
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	err := d.endedError(call)
 	switch {
 	case err != nil:
@@ -159,7 +159,7 @@ func (d *Device) unreserve(a *allocation) {
 		return
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	d.pinned.used -= a.bytes
 }
 
@@ -168,7 +168,7 @@ func (d *Device) unreserve(a *allocation) {
 func (d *Device) FreeHost(mem []byte) error {
 	const call = "FreeHost"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	a, err := d.disown(call, mem, allocatedHost, pageableHost)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (d *Device) FreeHost(mem []byte) error {
 // UnregisterHost implements driver.Device. What holds for FreeHost holds for it.
 func (d *Device) UnregisterHost(mem []byte) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	_, err := d.disown("UnregisterHost", mem, registeredHost)
 	return err
 }
@@ -216,7 +216,7 @@ func (d *Device) disown(call string, mem []byte, origins ...origin) (*allocation
 func (d *Device) HostAddress(mem []byte) (driver.Address, error) {
 	const call = "HostAddress"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if err := d.admit(Call{Op: call, Bytes: int64(len(mem))}); err != nil {
 		return 0, err
 	}

@@ -11,7 +11,9 @@ import "time"
 // 256 KiB and 16 at 64 KiB, which a latency of 3 µs a copy explains to within 3%;
 // D2H alone is as fast; pageable copies run at 9 to 15 GB/s; 64 short kernels
 // replayed as one graph take 75 µs. From the data sheet: 141 GB of memory at
-// 4.8 TB/s, which a copy on the device traverses twice.
+// 4.8 TB/s, which a copy on the device traverses twice; NVLink to other GPUs at
+// 900 GB/s, half of it each way. The latency of a copy over it is taken to be that
+// of the others.
 //
 // Left out: both directions at once share 96 GB/s.
 func H200() Model {
@@ -21,6 +23,7 @@ func H200() Model {
 		H2D:           Link{BytesPerSecond: 55.5e9, Latency: 3 * time.Microsecond},
 		D2H:           Link{BytesPerSecond: 55.5e9, Latency: 3 * time.Microsecond},
 		D2D:           Link{BytesPerSecond: 2.4e12, Latency: 3 * time.Microsecond},
+		Peer:          Link{BytesPerSecond: 450e9, Latency: 3 * time.Microsecond},
 		Pageable:      Link{BytesPerSecond: 12e9, Latency: 3 * time.Microsecond},
 		KernelLatency: 1200 * time.Nanosecond,
 	}
@@ -35,7 +38,8 @@ func H200() Model {
 // header and checks leave 26.5 GB/s. The card is a middling one of that
 // generation: 12 GB at 360 GB/s, traversed twice by a copy on the device. The
 // latencies, and the rate of pageable copies, are those measured for the H200:
-// they are the driver's and the host's more than the card's.
+// they are the driver's and the host's more than the card's. Copies to another card
+// travel the same slots.
 func PCIe4Consumer() Model {
 	return Model{
 		Name:              "consumer card on PCIe 4.0 x16 with one copy engine",
@@ -44,6 +48,7 @@ func PCIe4Consumer() Model {
 		H2D:               Link{BytesPerSecond: 26.5e9, Latency: 3 * time.Microsecond},
 		D2H:               Link{BytesPerSecond: 26.5e9, Latency: 3 * time.Microsecond},
 		D2D:               Link{BytesPerSecond: 180e9, Latency: 3 * time.Microsecond},
+		Peer:              Link{BytesPerSecond: 26.5e9, Latency: 3 * time.Microsecond},
 		Pageable:          Link{BytesPerSecond: 12e9, Latency: 3 * time.Microsecond},
 		KernelLatency:     1200 * time.Nanosecond,
 	}

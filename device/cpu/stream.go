@@ -70,7 +70,7 @@ func (l *streamList) pop() *stream {
 // NewStream implements driver.Device.
 func (d *Device) NewStream(c driver.StreamConfig) (driver.Stream, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if err := d.admit(Call{Op: "NewStream", Stream: c.Name}); err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ func (d *Device) NewStream(c driver.StreamConfig) (driver.Stream, error) {
 func (d *Device) AdoptStream(native uintptr) (driver.Stream, error) {
 	const call = "AdoptStream"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, driver.Stream(native))
 	if err != nil {
 		return 0, err
@@ -108,7 +108,7 @@ func (d *Device) AdoptStream(native uintptr) (driver.Stream, error) {
 func (d *Device) FreeStream(h driver.Stream) error {
 	const call = "FreeStream"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if d.closed {
 		return d.fail(call, driver.ErrClosed, "")
 	}
@@ -138,7 +138,7 @@ func (d *Device) forget(s *stream) {
 func (d *Device) StreamDone(h driver.Stream) (bool, error) {
 	const call = "StreamDone"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, h)
 	if err != nil {
 		return false, err
@@ -153,7 +153,7 @@ func (d *Device) StreamDone(h driver.Stream) (bool, error) {
 func (d *Device) SynchronizeStream(ctx context.Context, h driver.Stream) error {
 	const call = "SynchronizeStream"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, h)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (d *Device) SynchronizeStream(ctx context.Context, h driver.Stream) error {
 func (d *Device) Synchronize(ctx context.Context) error {
 	const call = "Synchronize"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if err := d.admit(Call{Op: call}); err != nil {
 		return err
 	}
@@ -251,9 +251,14 @@ func (d *Device) advance(s *stream) {
 		case record:
 			d.complete(o.recording, s.time)
 		case wait:
-			if o.recording.state == pending {
+			switch o.recording.state {
+			case pending:
 				s.busy = true
 				o.recording.streams.push(s)
+				return
+			case lost: // with another device: on this one it would have been dropped
+				d.fault = newFault(o, o.recording.cause)
+				d.abandon()
 				return
 			}
 			s.time = max(s.time, o.recording.time)
@@ -273,7 +278,9 @@ func (d *Device) advance(s *stream) {
 	d.forget(s)
 }
 
-// finish takes o, whose body has run and returned err. The caller holds the mutex.
+// finish takes o, whose body has run and returned err. The caller holds the mutex,
+// which finish gives up for a moment if other devices wait for what has ended: so
+// Close waits for their being told too.
 func (d *Device) finish(o *op, err error) {
 	if d.ended() { // o's stream has dropped it
 		d.release(o)
@@ -290,9 +297,13 @@ func (d *Device) finish(o *op, err error) {
 		d.fault = newFault(o, err)
 		d.release(o)
 		d.abandon()
-		return
+	} else {
+		d.release(o)
+		d.runnable.push(s)
+		d.settle()
 	}
-	d.release(o)
-	d.runnable.push(s)
-	d.settle()
+	if d.outbox != nil {
+		d.unlock()
+		d.mu.Lock()
+	}
 }

@@ -12,7 +12,7 @@ import (
 func (d *Device) CopyH2D(sh driver.Stream, dst driver.Address, src []byte) error {
 	const call = "CopyH2D"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (d *Device) CopyH2D(sh driver.Stream, dst driver.Address, src []byte) error
 func (d *Device) CopyD2H(sh driver.Stream, dst []byte, src driver.Address) error {
 	const call = "CopyD2H"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (d *Device) CopyD2H(sh driver.Stream, dst []byte, src driver.Address) error
 func (d *Device) CopyD2D(sh driver.Stream, dst, src driver.Address, bytes int64) error {
 	const call = "CopyD2D"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (d *Device) copy(k opKind, s *stream, dst, src []byte, dstIn, srcIn *alloca
 func (d *Device) Memset(sh driver.Stream, dst driver.Address, value byte, bytes int64) error {
 	const call = "Memset"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (d *Device) Memset(sh driver.Stream, dst driver.Address, value byte, bytes 
 func (d *Device) HostFunc(sh driver.Stream, f func()) error {
 	const call = "HostFunc"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (d *Device) HostFunc(sh driver.Stream, f func()) error {
 func (d *Device) Launch(sh driver.Stream, l *driver.Launch) error {
 	const call = "Launch"
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s, err := d.stream(call, sh)
 	if err != nil {
 		return err

@@ -4,15 +4,16 @@ import "time"
 
 // A Span is a finished operation, for timelines.
 type Span struct {
-	// Op is the call that submitted it: "CopyH2D", "CopyD2H", "CopyD2D", "Memset",
-	// "Launch" or "HostFunc".
+	// Op is the call that submitted it: "CopyH2D", "CopyD2H", "CopyD2D", "CopyPeer",
+	// "Memset", "Launch" or "HostFunc".
 	Op string
 	// Kernel is the kernel's name, for a Launch.
 	Kernel string
 	// Stream is the stream's name.
 	Stream string
 	// Engine names what ran it: "H2D", "D2H", "copy" where one engine serves both
-	// directions, "compute" or "host"; Number tells engines of one name apart.
+	// directions, "link" for CopyPeer, "compute" or "host"; Number tells engines of
+	// one name apart.
 	Engine string
 	Number int
 	// Bytes is the length of a copy or a memset.
