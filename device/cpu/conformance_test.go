@@ -39,7 +39,9 @@ func TestConformance(t *testing.T) {
 		"model and adversary":            {options: cpu.Options{Model: &consumer, Adversary: adversary}, bubble: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			devicetest.Run(t, opener(c.options), devicetest.Options{Bubble: c.bubble})
+			second := c.options
+			second.Index = 1
+			devicetest.Run(t, opener(c.options), devicetest.Options{Bubble: c.bubble, Peer: opener(second)})
 		})
 	}
 }

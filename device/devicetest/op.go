@@ -2,10 +2,10 @@ package devicetest
 
 import "fmt"
 
-// Op names a method of driver.Device.
+// Op names a method of driver.Device or driver.Peer.
 type Op uint8
 
-// The methods that a Tap counts.
+// The methods that a Tap counts. WaitPeer counts as Wait.
 const (
 	Memory Op = iota
 	Synchronize
@@ -32,6 +32,7 @@ const (
 	CopyH2D
 	CopyD2H
 	CopyD2D
+	CopyPeer
 	Memset
 	HostFunc
 	Launch
@@ -43,7 +44,7 @@ var opNames = [ops]string{
 	"NewStream", "AdoptStream", "FreeStream", "StreamDone", "SynchronizeStream",
 	"NewEvent", "FreeEvent", "Record", "Wait", "EventDone", "SynchronizeEvent", "Elapsed",
 	"Alloc", "Free", "AllocHost", "FreeHost", "RegisterHost", "UnregisterHost", "HostAddress",
-	"CopyH2D", "CopyD2H", "CopyD2D", "Memset", "HostFunc", "Launch",
+	"CopyH2D", "CopyD2H", "CopyD2D", "CopyPeer", "Memset", "HostFunc", "Launch",
 }
 
 // String is the method's name.

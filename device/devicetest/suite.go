@@ -23,6 +23,9 @@ type Options struct {
 	// UncheckedRanges says that the driver doesn't notice a range that leaves its
 	// allocation.
 	UncheckedRanges bool
+	// Peer opens a second device that is a peer of the first and yet not the same.
+	// nil skips the tests of two devices. Streams of it are never latched.
+	Peer func(t *testing.T) *device.Device
 }
 
 // Run checks that the device which open returns keeps the promises of package
@@ -34,13 +37,27 @@ func Run(t *testing.T, open func(t *testing.T) *device.Device, o Options) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			run := func(t *testing.T) { c.test(newFixture(t, open(t), o)) }
-			if o.Bubble {
-				synctest.Test(t, run)
-			} else {
-				run(t)
-			}
+			o.bubble(t, func(t *testing.T) { c.test(newFixture(t, open(t), o)) })
 		})
+	}
+	for _, c := range peerCases {
+		t.Run(c.name, func(t *testing.T) {
+			if o.Peer == nil {
+				t.Skip("Options.Peer is nil: there is no second device to test with")
+			}
+			o.bubble(t, func(t *testing.T) {
+				f := newFixture(t, open(t), o)
+				c.test(f, f.peer())
+			})
+		})
+	}
+}
+
+func (o Options) bubble(t *testing.T, run func(t *testing.T)) {
+	if o.Bubble {
+		synctest.Test(t, run)
+	} else {
+		run(t)
 	}
 }
 
@@ -94,6 +111,26 @@ var cases = []struct {
 	{"a closed device says so", closed},
 }
 
+var peerCases = []struct {
+	name string
+	test func(f, peer *fixture)
+}{
+	{"a wait orders streams of two devices", peerEventOrders},
+	{"a wait binds to the newest record of the other device's event", peerEventBindsToNewest},
+	{"a freed event of another device lets its waiters go on", peerEventFreed},
+	{"an event is recorded by its own device alone", peerRecord},
+	{"an event of a device that is closed", peerClosed},
+
+	{"copies between devices of any size and offset", peerCopyRandom},
+	{"copies between devices keep their place in the stream", peerCopyOrder},
+	{"two devices alternate over two events", peerAlternation},
+	{"copies between devices that can't be", peerCopyRefused},
+	{"ranges that leave either device's memory are refused", peerCopyOutOfRange},
+
+	{"16 goroutines between two devices", peerGoroutines},
+	{"steady state between devices allocates nothing", peerSteadyState},
+}
+
 // fixture is a device under test and what the tests make on it. What a test makes
 // through it is freed when the test has ended and all work is done.
 type fixture struct {
@@ -103,6 +140,7 @@ type fixture struct {
 	ctx      context.Context
 	latches  []func()
 	closings []func() error
+	peers    []*fixture // of other devices; they end with this one
 }
 
 func newFixture(t *testing.T, dev *device.Device, o Options) *fixture {
@@ -111,13 +149,39 @@ func newFixture(t *testing.T, dev *device.Device, o Options) *fixture {
 	return f
 }
 
+// peer opens a second device. Bytes have gone each way between the two: the first
+// that do may wait for a GPU that is at work.
+func (f *fixture) peer() *fixture {
+	f.Helper()
+	p := &fixture{T: f.T, dev: f.opts.Peer(f.T), opts: f.opts, ctx: f.ctx}
+	f.peers = append(f.peers, p)
+	v, w := f.buffer(16), p.buffer(16)
+	for _, s := range []*device.Stream{f.stream("there"), p.stream("back")} {
+		f.do(s.CopyPeer(w, v))
+		f.do(s.CopyPeer(v, w))
+		f.synchronize(s)
+	}
+	return p
+}
+
+// end frees nothing before all work of all devices is done: each may use what
+// another owns.
 func (f *fixture) end() {
 	for _, release := range f.latches {
 		release()
 	}
-	if len(f.closings) > 0 {
-		require.NoError(f, f.dev.Synchronize(f.ctx))
+	all := append([]*fixture{f}, f.peers...)
+	for _, x := range all {
+		if len(x.closings) > 0 {
+			require.NoError(f, x.dev.Synchronize(f.ctx))
+		}
 	}
+	for _, x := range all {
+		x.free()
+	}
+}
+
+func (f *fixture) free() {
 	for _, closing := range f.closings {
 		require.NoError(f, closing())
 	}

@@ -49,7 +49,9 @@ func (a *Armed) Matched() int64 { return a.matched.Load() }
 // changes those that its rules name. It is safe for concurrent use, and with no
 // rules armed it adds neither a lock nor an allocation to a call.
 //
-// A Tap knows the names of the streams and events that were made through it.
+// A Tap knows the names of the streams and events that were made through it, and
+// of the events of other devices that are Taps. It is a driver.Peer as far as the
+// device beneath is.
 type Tap struct {
 	driver.Device
 	counts [ops]atomic.Int64
@@ -60,7 +62,10 @@ type Tap struct {
 	events  map[driver.Event]string
 }
 
-var _ driver.Device = (*Tap)(nil)
+var (
+	_ driver.Peer    = (*Tap)(nil)
+	_ driver.Wrapper = (*Tap)(nil)
+)
 
 // NewTap makes a Tap over d and takes it: closing the Tap closes d.
 func NewTap(d driver.Device) *Tap {
@@ -110,6 +115,7 @@ func (t *Tap) Disarm() {
 type subject struct {
 	stream driver.Stream
 	event  driver.Event
+	of     *Tap // where another device's event was made; nil is here
 	kernel string
 }
 
@@ -147,9 +153,23 @@ func (t *Tap) matches(r Rule, op Op, s subject) bool {
 	if r.Event == "" && r.Stream == "" {
 		return true
 	}
+	of := t
+	if s.of != nil {
+		of = s.of
+	}
+	return strings.Contains(of.eventName(s.event), r.Event) && strings.Contains(t.streamName(s.stream), r.Stream)
+}
+
+func (t *Tap) eventName(e driver.Event) string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return strings.Contains(t.events[s.event], r.Event) && strings.Contains(t.streams[s.stream], r.Stream)
+	return t.events[e]
+}
+
+func (t *Tap) streamName(s driver.Stream) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.streams[s]
 }
 
 func (t *Tap) wrap(op Op, err error) error {

@@ -27,7 +27,10 @@ func TestTapConforms(t *testing.T) {
 	devicetest.Run(t, func(t *testing.T) *device.Device {
 		dev, _ := tapped(t, cpu.Options{})
 		return dev
-	}, devicetest.Options{})
+	}, devicetest.Options{Peer: func(t *testing.T) *device.Device {
+		dev, _ := tapped(t, cpu.Options{Index: 1})
+		return dev
+	}})
 }
 
 // So is one with a rule that never fires.
@@ -39,7 +42,11 @@ func TestArmedTapConforms(t *testing.T) {
 		}
 		tap.Arm(devicetest.Rule{Op: devicetest.Wait, Event: "no such event", Swallow: true})
 		return dev
-	}, devicetest.Options{Bubble: true})
+	}, devicetest.Options{Bubble: true, Peer: func(t *testing.T) *device.Device {
+		dev, err := cpu.Open(cpu.Options{Index: 1, Model: &cpu.Model{}}) // one that is no Tap
+		require.NoError(t, err)
+		return dev
+	}})
 }
 
 // handover writes 1 and then 2 on one stream, slowly, and reads on another, which
@@ -210,6 +217,8 @@ func call(d *devicetest.Tap, op devicetest.Op) (err error) {
 		err = d.CopyD2H(1, []byte{1}, 1)
 	case devicetest.CopyD2D:
 		err = d.CopyD2D(1, 1, 1, 1)
+	case devicetest.CopyPeer:
+		err = d.CopyPeer(1, driver.Place{Device: d, Address: 1}, driver.Place{Device: d, Address: 1}, 1)
 	case devicetest.Memset:
 		err = d.Memset(1, 1, 1, 1)
 	case devicetest.HostFunc:
@@ -240,5 +249,5 @@ func TestOpNames(t *testing.T) {
 	require.Equal(t, "SynchronizeStream", devicetest.SynchronizeStream.String())
 	require.Equal(t, "Launch", devicetest.Launch.String())
 	require.Equal(t, "devicetest.Op(200)", devicetest.Op(200).String())
-	require.Len(t, devicetest.Ops(), 28)
+	require.Len(t, devicetest.Ops(), 29)
 }
