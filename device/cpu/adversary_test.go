@@ -350,10 +350,15 @@ func TestFaultEachOperation(t *testing.T) {
 					r := open(t, o)
 					s, other, e := r.stream("s"), r.stream("other"), r.event("e")
 					ran := false
-					r.in(s)
-					r.compute(s, ms)
-					r.do(s.Memset(r.buf, 1), s.HostFunc(func() {}), s.CopyD2H(r.host, r.buf))
-					r.do(s.HostFunc(func() { ran = true }), s.Record(e), other.Wait(e), other.HostFunc(func() { ran = true }))
+					for _, err := range []error{
+						s.CopyH2D(r.buf, r.host), s.Launch(cpu.Busy(ms)), s.Memset(r.buf, 1), s.HostFunc(func() {}), s.CopyD2H(r.host, r.buf),
+						s.HostFunc(func() { ran = true }), s.Record(e), other.Wait(e), other.HostFunc(func() { ran = true }),
+					} {
+						if err != nil { // the work before may have failed by now
+							require.ErrorIs(t, err, device.ErrFault)
+							require.ErrorIs(t, err, errInjected)
+						}
+					}
 
 					for name, err := range map[string]error{
 						"event":  e.Synchronize(background),
