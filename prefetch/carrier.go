@@ -126,11 +126,20 @@ func (p *Prefetcher) back(c *carrier, wasDelivered bool) {
 	case !last:
 	case err != nil:
 		p.retire(c, fmt.Errorf("prefetch: Release: %w", err))
-	case wasDelivered && p.isClosing():
-		p.reapCarrier(c)
 	default:
-		p.free <- c
+		p.returnCarrier(c)
 	}
+}
+
+// returnCarrier makes a carrier the uploader's again, or after Close has it reaped.
+func (p *Prefetcher) returnCarrier(c *carrier) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaping {
+		p.reapCarrier(c)
+		return
+	}
+	p.free <- c // it holds every carrier: this never blocks
 }
 
 // retire takes a carrier out of use on which an operation failed: what was

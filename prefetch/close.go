@@ -3,7 +3,6 @@ package prefetch
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/leat-go/leat/loader"
 )
@@ -28,9 +27,9 @@ func (p *Prefetcher) Close() error {
 	if r != nil {
 		r.cancel(ErrClosed)
 	}
-	p.inNext.Lock() // nobody leases a slot from here on
+	p.inNext.Lock() // nobody starts a run or leases a slot from here on
 	defer p.inNext.Unlock()
-	stopped := p.stop()
+	stopped := errors.Join(p.takePending(), p.stop())
 	if p.carriers == nil {
 		return errors.Join(stopped, p.closeHost())
 	}
@@ -70,6 +69,7 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 		left.HostSlots, left.Err = true, err
 		return left
 	}
+	p.startReaping()
 	var errs []error
 	for n := len(p.free); n > 0; n-- {
 		c := <-p.free
@@ -85,15 +85,19 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	if left.Slots > 0 {
 		return left
 	}
-	left.Err = errors.Join(left.Err, p.pool.Close(ctx), p.closeStreams())
-	if p.dev == nil && p.leases.Load() == 0 {
-		left.Err = errors.Join(left.Err, p.hostDev.Close())
-	}
+	left.Err = errors.Join(left.Err, p.pool.Close(ctx), p.closeStreams(), p.leave())
 	return left
 }
 
-// closeStreams frees the streams and the transform, whose work is done, and a host
-// consumer's device.
+// startReaping makes what comes back from here on its holder's to free. What has
+// come back before is where the caller finds it.
+func (p *Prefetcher) startReaping() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaping = true
+}
+
+// closeStreams frees the copy stream and the transform, whose work is done.
 func (p *Prefetcher) closeStreams() error {
 	errs := []error{p.timeline.close()}
 	if p.transform != nil {
@@ -102,69 +106,71 @@ func (p *Prefetcher) closeStreams() error {
 	if p.copy != nil {
 		errs = append(errs, p.copy.Close())
 	}
-	if p.downloads != nil && !p.mapping.Load() {
-		errs = append(errs, p.downloads.release())
-		p.downloads = nil
-	}
-	return errors.Join(append(errs, p.closeCompute())...)
+	return errors.Join(errs...)
 }
 
-// closeCompute frees the compute streams that aren't the user's, once Close is
-// called and nobody has a batch any more whose Release would record on them.
-func (p *Prefetcher) closeCompute() error {
-	if !p.isClosing() || p.leases.Load() > 0 || p.mapping.Load() {
+// leave ends one use of what everybody shares: the compute streams that aren't the
+// user's, the results' memory and a host consumer's device. The Prefetcher until it
+// is closed, every lease, a Map and whoever reaps use it; the last one frees it.
+func (p *Prefetcher) leave() error {
+	if p.users.Add(-1) > 0 {
 		return nil
 	}
 	var errs []error
-	p.rested.Do(func() {
-		for _, s := range p.compute[min(1, len(p.compute)):] {
-			errs = append(errs, s.Close())
-		}
-	})
+	if p.downloads != nil {
+		errs = append(errs, p.downloads.release())
+	}
+	for i := 1; i < len(p.compute); i++ {
+		errs = append(errs, p.compute[i].Close())
+	}
+	if p.dev == nil {
+		errs = append(errs, p.hostDev.Close())
+	}
 	return errors.Join(errs...)
 }
 
 // reapCarrier frees a carrier that came back after Close, when the device is done
 // with it.
 func (p *Prefetcher) reapCarrier(c *carrier) {
+	p.users.Add(1)
 	go func() { // ends when the work does that was submitted for its batches
 		err := c.rest(context.Background())
 		if err == nil {
 			err = c.release()
 		}
-		p.keep(errors.Join(err, p.closeCompute()))
+		p.keep(errors.Join(err, p.leave()))
 	}()
 }
 
 // closeHost frees the host slots that nobody holds.
 func (p *Prefetcher) closeHost() error {
-	leased := outstanding(p.slots)
+	p.startReaping()
+	leased, held := outstanding(p.slots), p.users.Load() > 1
 	err := p.pool.Close(context.Background())
-	if len(leased) > 0 {
-		return &CloseError{Leased: leased}
+	if held {
+		err = nil // what isn't back yet is freed by its Release
 	}
-	return errors.Join(err, p.hostDev.Close())
+	err = errors.Join(err, p.leave())
+	if len(leased) > 0 {
+		return &CloseError{Leased: leased, Err: err}
+	}
+	return err
 }
 
 // returnHost gives a host slot back to the producers, or after Close to the system.
 func (p *Prefetcher) returnHost(s *slot) {
 	p.memory.Put(loader.Slot{ID: s.id})
-	if !p.isClosing() {
-		return
-	}
-	err := p.pool.Close(context.Background())
-	if p.leases.Load() == 0 {
-		err = errors.Join(err, p.hostDev.Close())
-	}
-	if err != nil {
-		p.keep(fmt.Errorf("prefetch: after Close: %w", err))
+	p.mu.Lock()
+	reaping := p.reaping
+	p.mu.Unlock()
+	if reaping {
+		_ = p.pool.Close(context.Background()) // it says which others are not back
 	}
 }
 
 // freeAll is New's way out: nothing has run yet.
 func (p *Prefetcher) freeAll() error {
 	var errs []error
-	p.closing = true
 	for _, c := range p.carriers {
 		errs = append(errs, c.release())
 	}
@@ -172,8 +178,5 @@ func (p *Prefetcher) freeAll() error {
 	if p.pool != nil {
 		errs = append(errs, p.pool.Close(context.Background()))
 	}
-	if p.dev == nil {
-		errs = append(errs, p.hostDev.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.leave())...)
 }

@@ -140,10 +140,9 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 		return nil, err
 	}
 	reader.ahead = true
-	p.mapping.Store(true)
+	p.users.Add(1)
 	if err := p.useDownloads(o); err != nil {
-		p.mapping.Store(false)
-		return nil, errors.Join(err, reader.close(false))
+		return nil, errors.Join(err, reader.close(false), p.leave())
 	}
 	m := &mapping{p: p, reader: reader, rings: p.downloads, step: step,
 		arrived: make(chan arrival, o.Slots), stepped: make(chan struct{})}
@@ -310,9 +309,7 @@ func (m *mapping) lend(r *result, yield func(Result, error) bool) bool {
 func (m *mapping) stop() {
 	m.cancel()
 	<-m.stepped
-	if err := m.reader.close(m.finished); err != nil {
-		m.p.keep(err)
-	}
+	m.p.keep(m.reader.close(m.finished))
 	ctx, cancel := context.WithTimeout(context.Background(), m.p.options.CloseTimeout)
 	defer cancel()
 	for {
@@ -326,11 +323,10 @@ func (m *mapping) stop() {
 		}
 		break
 	}
-	if len(m.rings.free) < len(m.rings.results) || ctx.Err() != nil || m.p.isClosing() {
+	if len(m.rings.free) < len(m.rings.results) || ctx.Err() != nil {
 		m.p.dropDownloads(ctx)
 	}
-	m.p.mapping.Store(false)
-	m.p.keep(m.p.closeCompute())
+	m.p.keep(m.p.leave())
 }
 
 // dropDownloads gives up a ring that doesn't come back whole: a step failed
@@ -347,10 +343,9 @@ func (p *Prefetcher) dropDownloads(ctx context.Context) {
 		return d.release()
 	}
 	if err := free(ctx); err != nil {
+		p.users.Add(1)
 		go func() { // the reaper: it ends when the device's work does
-			if err := free(context.Background()); err != nil {
-				p.keep(err)
-			}
+			p.keep(errors.Join(free(context.Background()), p.leave()))
 		}()
 	}
 }

@@ -201,9 +201,9 @@ func (p *parts) fate() left {
 	return unread
 }
 
-// finish settles every buffer when the run has ended and all parts are back. It
-// returns those from which copies were submitted, for the recycler, and those from
-// which they may have been.
+// finish settles every buffer when the run has ended and all parts are back but
+// those that a host consumer has leased. It returns those from which copies were
+// submitted, for the recycler, and those from which they may have been.
 func (m *hostMemory) finish() (recycle, doubt []*pinnedpool.Buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,6 +218,8 @@ func (m *hostMemory) finish() (recycle, doubt []*pinnedpool.Buffer) {
 			recycle = append(recycle, b)
 		case m.current == b:
 			m.pool.Put(b)
+		case p.out > 0:
+			continue // its Release puts it back
 		}
 		*p = parts{}
 	}

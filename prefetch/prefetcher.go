@@ -43,12 +43,11 @@ type Prefetcher struct {
 	timeline timeline
 	counters counters
 	leases   atomic.Int32  // batches not released
+	users    atomic.Int32  // of what is freed last; see leave
 	reading  atomic.Bool   // a Reader is open
-	mapping  atomic.Bool   // a Map is under way
-	rested   sync.Once     // the last user of the compute streams is gone
 	closed   chan struct{} // closed by Close
 	watch    invariants.Watch
-	inNext   sync.Mutex // held by Next, so that Close can wait until nobody is in it
+	inNext   sync.Mutex // held by Open and Next, so that Close can wait until nobody is in them
 	stopping sync.Mutex // held while a run is stopped
 
 	mu        sync.Mutex
@@ -58,6 +57,7 @@ type Prefetcher struct {
 	retired   []*carrier           // on which an operation failed
 	uncertain []*pinnedpool.Buffer // host slots that a failed upload may still read
 	closing   bool
+	reaping   bool // what comes back is freed by who brings it
 }
 
 // New makes a Prefetcher that uploads ld's batches to compute's device for work on
@@ -92,8 +92,10 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 }
 
 func newPrefetcher(ld *loader.Loader, o Options) *Prefetcher {
-	return &Prefetcher{options: o.withDefaults(ld.Layout().Bytes()), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
+	p := &Prefetcher{options: o.withDefaults(ld.Layout().Bytes()), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
 		closed: make(chan struct{})}
+	p.users.Store(1) // its own, until it is closed
+	return p
 }
 
 // allocated is p with all it needs, or an error and nothing left of it.
@@ -302,18 +304,30 @@ func (p *Prefetcher) release(s *slot) {
 	p.leases.Add(-1)
 	if s.carrier == nil {
 		p.returnHost(s)
-		return
+	} else {
+		p.back(s.carrier, true)
 	}
-	p.back(s.carrier, true)
+	if err := p.leave(); err != nil {
+		p.keep(err)
+	}
 }
 
-// keep stores an error for the next Open to return.
+// keep stores an error for the next Open, or Close, to return.
 func (p *Prefetcher) keep(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending == nil {
 		p.pending = err // which may be nil
 	}
+}
+
+// takePending is what was kept, which is the caller's to return from here on.
+func (p *Prefetcher) takePending() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.pending
+	p.pending = nil
+	return err
 }
 
 // reported notes that the user has got err: the next Open need not say it again.
@@ -323,10 +337,4 @@ func (p *Prefetcher) reported(err error) {
 	if p.pending != nil && errors.Is(err, p.pending) {
 		p.pending = nil
 	}
-}
-
-func (p *Prefetcher) isClosing() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closing
 }

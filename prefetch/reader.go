@@ -25,7 +25,7 @@ func (p *Prefetcher) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 			yield(Batch{}, err)
 			return
 		}
-		defer r.Close() // its error is kept for the next Open
+		defer func() { p.keep(r.Close()) }()
 		for {
 			b, err := r.next(ctx)
 			if errors.Is(err, ErrEpochEnd) {
@@ -68,6 +68,8 @@ func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
 		return nil, ErrBusy
 	}
 	r := &Reader{p: p}
+	p.inNext.Lock()
+	defer p.inNext.Unlock()
 	if err := p.start(ctx); err != nil {
 		p.reading.Store(false)
 		return nil, err
@@ -94,6 +96,9 @@ func (r *Reader) next(ctx context.Context) (Batch, error) {
 	}
 	p := r.p
 	if !p.inNext.TryLock() {
+		if err := p.mayRead(ctx); err != nil { // it is Close
+			return Batch{}, err
+		}
 		return Batch{}, ErrBusy
 	}
 	defer p.inNext.Unlock()
@@ -138,9 +143,6 @@ func (r *Reader) close(natural bool) error {
 	if !natural || !r.p.looksAhead() {
 		err = r.p.stop()
 	}
-	if err != nil {
-		r.p.keep(err)
-	}
 	r.p.reading.Store(false)
 	return err
 }
@@ -172,6 +174,7 @@ func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
 	s.generation.Add(1)
 	s.move(ready, leased)
 	p.leases.Add(1)
+	p.users.Add(1)
 	if s.carrier != nil {
 		s.carrier.delivered()
 	}
@@ -182,8 +185,10 @@ func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
 
 // epochAfter is the cursor behind the epoch whose end Next has just returned.
 func (p *Prefetcher) epochAfter() loader.Cursor {
-	if p.run == nil {
-		return p.place()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run == nil { // all epochs are done, or Close was faster
+		return p.cursor
 	}
 	return loader.Cursor{Epoch: p.run.epoch}
 }

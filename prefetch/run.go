@@ -39,19 +39,21 @@ var errStopped = errors.New("prefetch: stopped")
 // epochs are done.
 func (p *Prefetcher) start(ctx context.Context) error {
 	p.mu.Lock()
-	err := p.pending
-	p.pending = nil
 	going, closing, cursor := p.run != nil, p.closing, p.cursor
 	p.mu.Unlock()
-	switch {
-	case closing:
+	if closing {
 		return ErrClosed
+	}
+	err := p.takePending()
+	switch {
 	case err != nil:
 		return errors.Join(err, p.stop())
 	case going || p.finished():
 		return nil
 	}
-	if err := p.recover(ctx); err != nil {
+	rest, cancel := context.WithTimeout(ctx, p.options.CloseTimeout)
+	defer cancel()
+	if err := p.recover(rest); err != nil {
 		return err
 	}
 	r := &run{p: p, epoch: cursor.Epoch}
@@ -132,8 +134,6 @@ func (p *Prefetcher) recover(ctx context.Context) error {
 	if len(uncertain)+len(lost) == 0 && p.pool.Failed() == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.options.CloseTimeout)
-	defer cancel()
 	if err := p.comeToRest(ctx, lost); err != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -21,6 +21,7 @@ type timeline struct {
 	next  int
 
 	mu         sync.Mutex
+	closed     bool // the events are gone
 	uploads    int64
 	copy, wait time.Duration
 }
@@ -92,7 +93,7 @@ func (t *timeline) reached(stream *device.Stream, c *carrier) error {
 func (t *timeline) read(m *mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !m.lent {
+	if !m.lent || t.closed {
 		return
 	}
 	copied, err := device.Elapsed(m.started, m.ended)
@@ -120,11 +121,13 @@ func (t *timeline) measured() (uploads int64, copying, waiting time.Duration) {
 }
 
 func (t *timeline) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
 	var errs []error
 	for i := range t.marks {
 		errs = append(errs, t.marks[i].close())
 	}
-	t.marks = nil
 	return errors.Join(errs...)
 }
 
