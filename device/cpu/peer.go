@@ -171,7 +171,7 @@ func (d *Device) CopyPeer(sh driver.Stream, dst, src driver.Place, bytes int64) 
 	to, from := peer(dst.Device), peer(src.Device)
 	switch {
 	case to == nil || from == nil:
-		return d.fail(call, driver.ErrUnsupported, "one side is on no CPU device")
+		return d.fail(call, driver.ErrInvalid, "one side is on no CPU device")
 	case to == d && from == d:
 		return d.CopyD2D(sh, dst.Address, src.Address, bytes)
 	case to != d && from != d:

@@ -32,13 +32,19 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	mem := make([]byte, 64)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var dev driver.Device = d
+	var dev driver.Peer = d
+	other := newGPU(d.cu, Options{Index: 1})
+	other.ctx = 1
+	other.events.put(e, &event{})
+	here, there := driver.Place{Device: d, Address: 0x100}, driver.Place{Device: other, Address: 0x200}
 
 	batch := func() {
 		check(t, dev.Wait(s, e))
 		check(t, dev.CopyH2D(s, 0x100, mem))
 		check(t, dev.CopyD2H(s, mem, 0x100))
 		check(t, dev.CopyD2D(s, 0x100, 0x200, 64))
+		check(t, dev.WaitPeer(s, other, e))
+		check(t, dev.CopyPeer(s, here, there, 64))
 		check(t, dev.Memset(s, 0x100, 1, 64))
 		check(t, dev.Record(e, s))
 		check(t, dev.Launch(s, launch))

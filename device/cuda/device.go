@@ -28,6 +28,7 @@ type gpu struct {
 	kernels kernels
 	pinned  pinned
 	waits   waits
+	peers   peers
 
 	notes struct {
 		sync.Mutex

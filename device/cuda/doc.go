@@ -28,6 +28,15 @@
 // block for each stream, because then no submission waits for another's lock.
 // Steady state allocates nothing.
 //
+// # Several GPUs
+//
+// All GPUs are peers. A stream waits on the device for another GPU's event.
+// CopyPeer goes over NVLink or PCIe where the GPUs reach each other's memory, and
+// else through host memory, as Properties.Notes then says. The first copy between
+// two GPUs opens the memory of each to the other, which may wait for work that is
+// running: make it before the work flows. What it opens stays open as long as the
+// contexts do, since other libraries share them.
+//
 // # Faults
 //
 // CUDA reports the failure of a kernel or a copy at some later call. Such an error

@@ -13,17 +13,19 @@ type result uint32
 
 // The results that decide something here.
 const (
-	success               result = 0
-	invalidValue          result = 1
-	outOfMemory           result = 2
-	notInitialised        result = 3
-	noDevice              result = 100
-	operatingSystem       result = 304
-	notReady              result = 600
-	hostAlreadyRegistered result = 712
-	hostNotRegistered     result = 713
-	notPermitted          result = 800
-	notSupported          result = 801
+	success                  result = 0
+	invalidValue             result = 1
+	outOfMemory              result = 2
+	notInitialised           result = 3
+	noDevice                 result = 100
+	peerAccessUnsupported    result = 217
+	operatingSystem          result = 304
+	notReady                 result = 600
+	peerAccessAlreadyEnabled result = 704
+	hostAlreadyRegistered    result = 712
+	hostNotRegistered        result = 713
+	notPermitted             result = 800
+	notSupported             result = 801
 )
 
 // origin says whether an error belongs to the call that returned it.
@@ -59,6 +61,7 @@ var causes = map[result]cause{
 	200:                   {driver.ErrInvalid, "the module is not PTX or a GPU binary"},
 	201:                   {driver.ErrInvalid, "a stream, an event or memory of another device"},
 	209:                   {driver.ErrUnsupported, "the module has no code for this GPU"},
+	peerAccessUnsupported: {driver.ErrUnsupported, "the GPUs have no way to each other's memory"},
 	218:                   {driver.ErrInvalid, "the driver can't compile the module's PTX"},
 	221:                   {driver.ErrUnsupported, "the driver's PTX compiler, libnvidia-ptxjitcompiler, is not installed"},
 	222:                   {driver.ErrUnsupported, "the PTX is newer than the driver"},

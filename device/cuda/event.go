@@ -79,10 +79,13 @@ func (d *gpu) Record(h driver.Event, s driver.Stream) error {
 	return g.leaveStream(s, r)
 }
 
-func (d *gpu) Wait(s driver.Stream, h driver.Event) error {
+func (d *gpu) Wait(s driver.Stream, h driver.Event) error { return d.wait(s, d, h) }
+
+// wait is Wait for an event of owner's.
+func (d *gpu) wait(s driver.Stream, owner *gpu, h driver.Event) error {
 	const op = "Wait"
-	if d.events.get(h) == nil {
-		return d.unknownEvent(op)
+	if owner.events.get(h) == nil {
+		return owner.unknownEvent(op)
 	}
 	g, err := d.enterStream(op, s)
 	if err != nil {

@@ -13,8 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeContext is the handle of every fake device's primary context.
-const fakeContext = 0xc0000
+// fakeContext is the handle of the first fake device's primary context; that of the
+// next is fakeContextStep more.
+const (
+	fakeContext     = 0xc0000
+	fakeContextStep = 0x100
+)
 
 // A call is what the fake driver saw.
 type call struct {
@@ -185,10 +189,12 @@ func (f *fake) behave(name string, a []uintptr) result {
 		write(a[0], uint64(140<<30))
 	case "cuDeviceGetAttribute":
 		write(a[0], map[uintptr]int32{40: 3, 75: 9, 76: 0}[a[1]])
+	case "cuDeviceCanAccessPeer":
+		write(a[0], int32(1))
 	case "cuDeviceGetPCIBusId":
 		writeText(a[0], "FFFF:FF:1F.0\x00")
 	case "cuDevicePrimaryCtxRetain":
-		write(a[0], uintptr(fakeContext))
+		write(a[0], fakeContext+fakeContextStep*a[1])
 	case "cuCtxGetStreamPriorityRange":
 		write(a[0], int32(0))
 		write(a[1], int32(-5))

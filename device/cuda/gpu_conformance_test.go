@@ -21,6 +21,14 @@ func TestGPUConformance(t *testing.T) {
 	for range most {
 		free <- gpuLatch(t, owner)
 	}
+	var peer func(t *testing.T) *device.Device
+	if n, err := Count(); err == nil && n > 1 {
+		peer = func(t *testing.T) *device.Device {
+			dev, err := Open(secondGPU(t))
+			require.NoError(t, err)
+			return dev
+		}
+	}
 	devicetest.Run(t, func(t *testing.T) *device.Device {
 		dev, err := Open(Options{})
 		require.NoError(t, err)
@@ -35,5 +43,6 @@ func TestGPUConformance(t *testing.T) {
 			}
 		},
 		UncheckedRanges: true,
+		Peer:            peer,
 	})
 }

@@ -152,6 +152,10 @@ func TestFeaturesSwitchOff(t *testing.T) {
 		"cuMemHostUnregister":          func(d *gpu) error { return d.RegisterHost(make([]byte, 1), driver.HostConfig{}) },
 		"cuMemHostGetDevicePointer_v2": func(d *gpu) error { _, err := d.HostAddress(make([]byte, 1)); return err },
 		"cuLaunchHostFunc":             func(d *gpu) error { return d.HostFunc(1, func() {}) },
+		"cuMemcpyPeerAsync": func(d *gpu) error {
+			other := &gpu{cu: d.cu, ctx: 1}
+			return d.CopyPeer(1, driver.Place{Device: d, Address: 1}, driver.Place{Device: other, Address: 1}, 1)
+		},
 	}
 	full := new(symbols).table()
 	for i, sym := range full {

@@ -11,13 +11,14 @@ type symbols struct {
 	driverGetVersion uintptr
 	getErrorName     uintptr
 
-	deviceGetCount     uintptr
-	deviceGet          uintptr
-	deviceGetName      uintptr
-	deviceGetUUID      uintptr
-	deviceTotalMem     uintptr
-	deviceGetAttribute uintptr
-	deviceGetPCIBusID  uintptr
+	deviceGetCount      uintptr
+	deviceGet           uintptr
+	deviceGetName       uintptr
+	deviceGetUUID       uintptr
+	deviceTotalMem      uintptr
+	deviceGetAttribute  uintptr
+	deviceGetPCIBusID   uintptr
+	deviceCanAccessPeer uintptr
 
 	primaryCtxRetain    uintptr
 	primaryCtxRelease   uintptr
@@ -25,6 +26,7 @@ type symbols struct {
 	ctxPopCurrent       uintptr
 	ctxSynchronize      uintptr
 	ctxGetPriorityRange uintptr
+	ctxEnablePeerAccess uintptr
 
 	streamCreate      uintptr
 	streamDestroy     uintptr
@@ -51,6 +53,7 @@ type symbols struct {
 	memcpyHtoDAsync         uintptr
 	memcpyDtoHAsync         uintptr
 	memcpyDtoDAsync         uintptr
+	memcpyPeerAsync         uintptr
 	memsetD8Async           uintptr
 
 	moduleLoadDataEx  uintptr
@@ -85,6 +88,7 @@ func (s *symbols) table() []symbol {
 		{"cuDeviceTotalMem_v2", &s.deviceTotalMem, required},
 		{"cuDeviceGetAttribute", &s.deviceGetAttribute, required},
 		{"cuDeviceGetPCIBusId", &s.deviceGetPCIBusID, "the bus address is unknown"},
+		{"cuDeviceCanAccessPeer", &s.deviceCanAccessPeer, "copies between GPUs go through host memory"},
 
 		{"cuDevicePrimaryCtxRetain", &s.primaryCtxRetain, required},
 		{"cuDevicePrimaryCtxRelease_v2", &s.primaryCtxRelease, required},
@@ -92,6 +96,7 @@ func (s *symbols) table() []symbol {
 		{"cuCtxPopCurrent_v2", &s.ctxPopCurrent, required},
 		{"cuCtxSynchronize", &s.ctxSynchronize, required},
 		{"cuCtxGetStreamPriorityRange", &s.ctxGetPriorityRange, "all streams have priority 0"},
+		{"cuCtxEnablePeerAccess", &s.ctxEnablePeerAccess, "copies between GPUs go through host memory"},
 
 		{"cuStreamCreateWithPriority", &s.streamCreate, required},
 		{"cuStreamDestroy_v2", &s.streamDestroy, required},
@@ -118,6 +123,7 @@ func (s *symbols) table() []symbol {
 		{"cuMemcpyHtoDAsync_v2", &s.memcpyHtoDAsync, required},
 		{"cuMemcpyDtoHAsync_v2", &s.memcpyDtoHAsync, required},
 		{"cuMemcpyDtoDAsync_v2", &s.memcpyDtoDAsync, required},
+		{"cuMemcpyPeerAsync", &s.memcpyPeerAsync, "there are no copies between GPUs"},
 		{"cuMemsetD8Async", &s.memsetD8Async, required},
 
 		{"cuModuleLoadDataEx", &s.moduleLoadDataEx, required},
