@@ -217,6 +217,7 @@ func TestBadOptions(t *testing.T) {
 		Model: &cpu.Model{
 			CopyEngines: -4, KernelLatency: -5, H2D: cpu.Link{BytesPerSecond: math.NaN()},
 			D2H: cpu.Link{BytesPerSecond: math.Inf(1)}, D2D: cpu.Link{Latency: -6},
+			Peer: cpu.Link{Latency: -8, BytesPerSecond: -9},
 		},
 		Adversary: &cpu.Adversary{Delay: -7},
 	})
@@ -224,6 +225,7 @@ func TestBadOptions(t *testing.T) {
 	for _, field := range []string{
 		"Index is -1", "MemoryBytes is -2", "PinnedBytes is -3", "Model.CopyEngines is -4", "Model.KernelLatency is -5",
 		"Model.H2D.BytesPerSecond is NaN", "Model.D2H.BytesPerSecond is +Inf", "Model.D2D.Latency is -6", "Adversary.Delay is -7ns",
+		"Model.Peer.Latency is -8", "Model.Peer.BytesPerSecond is -9",
 	} {
 		require.ErrorContains(t, err, field)
 	}

@@ -56,22 +56,25 @@ func interpret(program []instruction, slots int) [][]byte {
 	return mem
 }
 
-// execute submits a program to the device, with an event for each instruction that
-// a later one of another stream conflicts with, and no more.
-func execute(r *rig, program []instruction, streams, slots int) [][]byte {
+// execute submits a program to devices, with an event for each instruction that a
+// later one of another stream conflicts with, and no more. Slots and streams are
+// dealt to the devices in turn.
+func execute(rigs []*rig, program []instruction, streams, slots int) [][]byte {
 	var queues []*device.Stream
+	on := func(i int) *rig { return rigs[i%len(rigs)] }
 	for i := range streams {
-		queues = append(queues, r.stream(fmt.Sprint(i)))
+		queues = append(queues, on(i).stream(fmt.Sprint(i)))
 	}
 	mem := make([]device.View, slots)
 	for i := range mem {
+		r := on(i)
 		mem[i] = r.buffer(slotBytes)
-		r.do(queues[0].Memset(mem[i], 0))
+		clear := r.stream("clear")
+		r.do(clear.Memset(mem[i], 0), clear.Synchronize(background))
 	}
-	r.do(queues[0].Synchronize(background))
 	events := make([]*device.Event, len(program))
 	for i, x := range program {
-		s := queues[x.Stream]
+		s, r := queues[x.Stream], on(x.Stream)
 		for j, earlier := range program[:i] {
 			if earlier.Stream != x.Stream && (earlier.Dst == x.Dst || earlier.Dst == x.Src || earlier.Src == x.Dst) {
 				r.do(s.Wait(events[j]))
@@ -85,7 +88,7 @@ func execute(r *rig, program []instruction, streams, slots int) [][]byte {
 			copy(host, filled(x.Value, slotBytes))
 			r.do(s.CopyH2D(mem[x.Dst], host))
 		case "copy":
-			r.do(s.CopyD2D(mem[x.Dst], mem[x.Src]))
+			r.do(s.CopyPeer(mem[x.Dst], mem[x.Src]))
 		case "through the host":
 			host := r.hostBuffer(slotBytes)
 			r.do(s.CopyD2H(host, mem[x.Src]), s.HostFunc(func() {}), s.CopyH2D(mem[x.Dst], host))
@@ -98,20 +101,38 @@ func execute(r *rig, program []instruction, streams, slots int) [][]byte {
 		events[i] = r.event(fmt.Sprint(i))
 		r.do(s.Record(events[i]))
 	}
-	r.do(r.Synchronize(background))
+	for _, r := range rigs {
+		r.do(r.Synchronize(background))
+	}
 	result := make([][]byte, slots)
 	for i := range mem {
 		result[i] = make([]byte, slotBytes)
-		r.do(queues[0].CopyD2H(result[i], mem[i]))
+		r := on(i)
+		read := r.stream("read")
+		r.do(read.CopyD2H(result[i], mem[i]), read.Synchronize(background))
 	}
-	r.do(queues[0].Synchronize(background))
 	return result
 }
 
+// deal gives each instruction to a device that can run it: a copy to that of either
+// slot, all else to the one that has both.
+func deal(program []instruction, devices int) {
+	for i := range program {
+		x := &program[i]
+		to, from, at := x.Dst%devices, x.Src%devices, x.Stream%devices
+		if to != from && (x.Op == "blend" || x.Op == "through the host") {
+			x.Op = "copy"
+		}
+		if at != to && (x.Op != "copy" || at != from) {
+			x.Stream += to - at
+		}
+	}
+}
+
 // A program whose conflicts are ordered by events gives the same bytes as one run
-// in order, on any device, however unkind.
+// in order, on any device or several, however unkind.
 func TestAnyProgramGivesItsResult(t *testing.T) {
-	const streams, slots = 4, 5
+	const streams, slots = 6, 5 // streams can be dealt evenly to up to three devices
 	anyInstruction := rapid.Custom(func(rt *rapid.T) instruction {
 		x := instruction{
 			Op:     rapid.SampledFrom([]string{"set", "upload", "copy", "through the host", "blend"}).Draw(rt, "op"),
@@ -127,11 +148,13 @@ func TestAnyProgramGivesItsResult(t *testing.T) {
 	})
 	link := cpu.Link{BytesPerSecond: slotBytes * 1000}
 	models := []*cpu.Model{nil, {}, {
-		H2D: link, D2H: link, D2D: link, ComputeEngines: 2,
+		H2D: link, D2H: link, D2D: link, Peer: link, ComputeEngines: 2,
 		KernelTime: func(*device.Launch) time.Duration { return ms },
-	}, {H2D: link, SharedCopyEngines: true}}
+	}, {H2D: link, SharedCopyEngines: true}, {Peer: cpu.Link{Latency: ms}}}
 	rapid.Check(t, func(rt *rapid.T) {
 		program := rapid.SliceOfN(anyInstruction, 1, 40).Draw(rt, "program")
+		devices := rapid.IntRange(1, 3).Draw(rt, "devices")
+		deal(program, devices)
 		o := cpu.Options{Model: rapid.SampledFrom(models).Draw(rt, "model")}
 		if rapid.Bool().Draw(rt, "unkind") {
 			o.Adversary = &cpu.Adversary{
@@ -142,9 +165,9 @@ func TestAnyProgramGivesItsResult(t *testing.T) {
 		}
 		var got [][]byte
 		synctest.Test(t, func(t *testing.T) {
-			r := open(t, o)
-			got = execute(r, program, streams, slots)
-			r.close()
+			rigs := openAll(t, devices, o)
+			got = execute(rigs, program, streams, slots)
+			closeAll(rigs)
 		})
 		require.Equal(rt, interpret(program, slots), got)
 	})
