@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -37,11 +38,21 @@ func (b Batch) Clone() (*Clone, error) {
 	for i, l := range b.p.out.Fields() {
 		to := buffer.View().Slice(l.Offset, c.fields[i].View.Bytes())
 		if err := s.stream.CopyD2D(to, c.fields[i].View); err != nil {
-			return nil, errors.Join(err, buffer.Free())
+			return nil, errors.Join(err, b.p.freeBehind(s.stream, buffer))
 		}
 		c.fields[i].View = to
 	}
 	return c, nil
+}
+
+// freeBehind frees a buffer that work submitted to stream may still use.
+func (p *Prefetcher) freeBehind(stream *device.Stream, buffer *device.Buffer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
+	defer cancel()
+	if err := stream.Synchronize(ctx); err != nil {
+		return err
+	}
+	return buffer.Free()
 }
 
 // Field returns the field of that name, and panics if there is none.

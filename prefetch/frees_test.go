@@ -94,7 +94,7 @@ func TestACloneThatFailsLeavesNothing(t *testing.T) {
 		before := r.dev.Usage()
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
-			for _, rule := range []devicetest.Rule{{Op: devicetest.Alloc}, {Op: devicetest.CopyD2D, Nth: 1}} {
+			for _, rule := range []devicetest.Rule{{Op: devicetest.Alloc}, {Op: devicetest.CopyD2D, Nth: 1}, {Op: devicetest.CopyD2D, Nth: 2}} {
 				rule.Err = boom
 				r.tap.Arm(rule)
 				_, err := b.Clone()
