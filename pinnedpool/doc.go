@@ -25,8 +25,9 @@
 // order, sleeping in the event rather than spinning. Waking takes up to half a
 // millisecond, so on waking it asks the events behind the first one too and frees
 // all that is done. It starts when something is in flight and ends when nothing
-// is, so that an idle pool costs nothing; Drain joins it. All copies in flight
-// must be on one stream, or an event that is late holds up those behind it.
+// is, so that an idle pool has none; Keep makes it stay between copies. All copies
+// in flight must be on one stream, or an event that is late holds up those behind
+// it.
 //
 // Sizes are exact: a size is rounded up to whole pages by the driver and not to a
 // power of two, which would waste up to half of memory that can't be swapped.

@@ -62,8 +62,8 @@ type Stats struct {
 }
 
 // A Pool hands out pinned buffers of one size. It is safe for concurrent use. Its
-// one goroutine, the recycler, runs only while copies are in flight; Drain and
-// Close join it.
+// one goroutine, the recycler, lives while copies are in flight, or until Keep lets
+// it go.
 type Pool struct {
 	dev     *device.Device
 	buffers []*Buffer
@@ -270,7 +270,11 @@ func (p *Pool) Recover() {
 	}
 }
 
-// Drain waits until no copy is in flight and the recycler has ended. A device's
+// Keep makes the recycler stay between copies, for as long as they come one after
+// the other, or lets it end; then it lives no longer than a copy is in flight.
+func (p *Pool) Keep(stay bool) { p.recycler.keep(stay) }
+
+// Drain waits until no copy is in flight and all their buffers are free. A device's
 // error that ended the recycling ends the wait too.
 func (p *Pool) Drain(ctx context.Context) error {
 	if err := p.recycler.drain(ctx); err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A recycler frees the buffers whose copies are done. Its goroutine runs while
-// something is in flight: add starts it, drain joins it.
+// A recycler frees the buffers whose copies are done. Its goroutine is started by
+// add. It ends when nothing is in flight and nobody keeps it; drain waits for that.
 type recycler struct {
 	pool *Pool
 	loop func() // run as a value, so that starting it allocates nothing
@@ -15,14 +15,26 @@ type recycler struct {
 	queue   []*Buffer // a ring: buffers in flight in the order of their copies
 	head, n int
 	running bool
+	active  bool          // what was in flight is not free yet
+	kept    bool          // with nothing in flight the goroutine waits for more
+	more    sync.Cond     // there is something in flight, or nobody keeps the goroutine
 	failed  bool          // an event's error ended the goroutine; freeAll makes good
-	idle    chan struct{} // made by drain, closed by the goroutine when it ends
+	idle    chan struct{} // made by drain, closed by the goroutine when nothing is in flight
 }
 
 func (r *recycler) init(p *Pool, slots int) {
 	r.pool = p
 	r.queue = make([]*Buffer, slots)
 	r.loop = r.run
+	r.more.L = &r.mu
+}
+
+// keep makes the goroutine stay while nothing is in flight, or lets it end.
+func (r *recycler) keep(kept bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = kept
+	r.more.Signal()
 }
 
 func (r *recycler) len() int {
@@ -36,7 +48,12 @@ func (r *recycler) add(b *Buffer) {
 	defer r.mu.Unlock()
 	r.queue[(r.head+r.n)%len(r.queue)] = b
 	r.n++
-	if !r.running && !r.failed {
+	if r.failed {
+		return
+	}
+	r.active = true
+	r.more.Signal()
+	if !r.running {
 		r.running = true
 		go r.loop()
 	}
@@ -83,9 +100,13 @@ func (r *recycler) freeAll() {
 func (r *recycler) oldest() *Buffer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.n == 0 {
-		r.end()
-		return nil
+	for r.n == 0 {
+		r.drained()
+		if !r.kept {
+			r.running = false
+			return nil
+		}
+		r.more.Wait()
 	}
 	return r.queue[r.head]
 }
@@ -111,23 +132,23 @@ func (r *recycler) drop() {
 func (r *recycler) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failed = true
-	r.end()
+	r.failed, r.running = true, false
+	r.drained()
 }
 
-// end marks the goroutine as ended. Callers hold r.mu.
-func (r *recycler) end() {
-	r.running = false
+// drained tells who waits in drain. Callers hold r.mu.
+func (r *recycler) drained() {
+	r.active = false
 	if r.idle != nil {
 		close(r.idle)
 		r.idle = nil
 	}
 }
 
-// drain waits for the goroutine to end.
+// drain waits until all that was in flight is free, or the goroutine has given up.
 func (r *recycler) drain(ctx context.Context) error {
 	r.mu.Lock()
-	if !r.running {
+	if !r.active {
 		r.mu.Unlock()
 		return nil
 	}

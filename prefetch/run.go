@@ -60,6 +60,7 @@ func (p *Prefetcher) start(ctx context.Context) error {
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.filler = p.loader.Start(r.ctx, cursor, p.memory)
 	if p.carriers != nil {
+		p.pool.Keep(true) // until stop
 		r.items = make(chan *slot, len(p.slots)+1)
 		go r.upload() // ends when the loader does or r.ctx; stop joins it
 	}
@@ -91,7 +92,9 @@ func (p *Prefetcher) stop() error {
 		}
 	}
 	err := r.filler.Close()
-	return errors.Join(err, p.finishHost())
+	err = errors.Join(err, p.finishHost())
+	p.pool.Keep(false)
+	return err
 }
 
 // discard takes back a batch that was uploaded and not delivered.
