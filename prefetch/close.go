@@ -65,7 +65,7 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 		left.HostSlots, left.Err = true, err
 		return left
 	}
-	if err := p.pool.Drain(ctx); err != nil {
+	if err := p.drain(ctx); err != nil {
 		left.HostSlots, left.Err = true, err
 		return left
 	}
@@ -87,6 +87,14 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	}
 	left.Err = errors.Join(left.Err, p.pool.Close(ctx), p.closeStreams(), p.leave())
 	return left
+}
+
+// drain waits until all copies are done, and what a transform reads is read.
+func (p *Prefetcher) drain(ctx context.Context) error {
+	if err := p.pool.Drain(ctx); err != nil || p.transform == nil {
+		return err
+	}
+	return p.transform.rest(ctx)
 }
 
 // startReaping makes what comes back from here on its holder's to free. What has

@@ -133,6 +133,34 @@ func TestAnyFailingCallOfAnyFormIsOneClearError(t *testing.T) {
 	}
 }
 
+// Close comes at once behind a call that failed: it waits for what was submitted
+// before, and leaves nothing.
+func TestCloseBehindAFailingCallLeavesNothing(t *testing.T) {
+	boom := errors.New("boom")
+	for _, s := range shapes {
+		for _, c := range s.calls {
+			for _, nth := range []int64{1, 5} {
+				t.Run(fmt.Sprintf("%s/%v/nth=%d", s.name, c, nth), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						data := canary{n: 24, width: 8}
+						r := newRig(t, data, adversarial(3*time.Millisecond), loader.Options{BatchSize: 2, Shuffle: true, Workers: 2}, s.options(data))
+						r.tap.Arm(devicetest.Rule{Op: c.op, Event: c.event, Stream: c.stream, Nth: nth, Err: boom})
+						if failed := r.endless(s.mapped); failed != nil {
+							require.ErrorIs(t, failed, boom)
+						}
+						if err := r.pf.Close(); err != nil {
+							require.ErrorIs(t, err, boom)
+						}
+						r.nothingLeft()
+						require.NoError(t, r.pf.Close())
+						require.NoError(t, r.dev.Synchronize(t.Context()))
+					})
+				})
+			}
+		}
+	}
+}
+
 // onlyAsks is true of calls that ask how far the device is. Where they fail and
 // nothing is wanted of what they asked about, no harm is done and nobody is told.
 func onlyAsks(c call) bool {

@@ -266,3 +266,35 @@ func TestLeasesOutliveCloseWhileTheDeviceGoesOn(t *testing.T) {
 		require.NoError(t, r.pf.Close())
 	})
 }
+
+// Batches that were uploaded ahead and discarded are still being transformed when
+// Close comes, and the raw buffers of one that is leased still read.
+func TestCloseWaitsForTransformsOfBatchesThatNobodyGets(t *testing.T) {
+	for depth, leased := range map[int]bool{3: false, 1: true} {
+		synctest.Test(t, func(t *testing.T) {
+			data := canary{n: 40, width: 8}
+			r := newRig(t, data, adversarial(time.Millisecond), plain, prefetch.Options{Depth: depth, Transform: passOn(cpuSpin, 50*time.Millisecond, data)})
+			rd, err := r.pf.Open(t.Context())
+			require.NoError(t, err)
+			b, err := rd.Next(t.Context())
+			require.NoError(t, err)
+			synctest.Wait()
+			if !leased {
+				b.Release()
+				require.NoError(t, r.pf.Close())
+				r.nothingLeft()
+				return
+			}
+			var left *prefetch.CloseError
+			require.ErrorAs(t, r.pf.Close(), &left)
+			require.NoError(t, left.Err)
+			require.Len(t, left.Leased, 1)
+			got := r.read(b, 0)
+			b.Release()
+			require.NoError(t, r.dev.Synchronize(t.Context()))
+			require.NoError(t, r.verify(got))
+			synctest.Wait()
+			r.nothingLeft()
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -195,6 +196,17 @@ func (g *transforming) call(out, in Fields) (err error) {
 		}
 	}()
 	return g.Apply(g.stream, out, in)
+}
+
+// rest waits until every raw buffer is read, and all that was made of it written:
+// also where the batch was discarded and nobody waits for it.
+func (g *transforming) rest(ctx context.Context) error {
+	for _, r := range g.raws {
+		if err := r.read.Synchronize(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (g *transforming) release() error {
