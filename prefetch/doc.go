@@ -18,6 +18,26 @@
 // this path synchronises a stream or a device, allocates or creates an event: New
 // has done all of that.
 //
+// # More stages
+//
+// A Transform stands between upload and delivery, on a stream of its own; Map brings
+// results back. Each stage runs on its own engine, and events alone order them:
+//
+//	host slots ──copy──▶ raw ──transform──▶ device slots ──compute──▶ results ──download──▶ host
+//	                      ▲ (e)              ▲ (b)                     ▲ the host has read
+//	                      └─ transform read  └─ compute done           └─ and given back
+//
+// On a modelled card 10 ms in, 30 ms of compute and 10 ms out take 50·N ms one after
+// the other and 30·N+20 ms here, and with a transform of 20 ms on an engine of its
+// own 30·N+40: go test -run 'ResultsComeBack|FourStages' ./prefetch.
+//
+// Several compute streams take batches side by side where there are engines for
+// them: ten batches of 30 ms on two take 180 ms instead of 320 (the same test).
+//
+// Small batches travel several to a copy, in a carrier, while the producers are
+// ahead: a copy of 0.4 MB reaches two thirds of a PCIe 5 bus, one of 4 MiB nine
+// tenths. go run ./cmd/leat bench -only samples shows what that brings on a GPU.
+//
 // # Invariants
 //
 // They are cited where they are upheld.
