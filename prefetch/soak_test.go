@@ -354,7 +354,7 @@ func (s *soaker) mapOver() error {
 func (s *soaker) end() error {
 	var held []prefetch.Batch
 	closed := make(chan error, 1)
-	switch s.dice.IntN(3) {
+	switch s.dice.IntN(4) {
 	case 0: // while a range is under way
 		go func() { closed <- s.r.pf.Close() }()
 		if err := s.rangeOver(); unprovoked(err) != nil && !errors.Is(err, pinnedpool.ErrExhausted) {
@@ -367,6 +367,11 @@ func (s *soaker) end() error {
 					held = append(held, b)
 				}
 			}
+		}
+		closed <- s.r.pf.Close()
+	case 2: // at once behind a range, while its work is under way
+		if err := s.rangeOver(); unprovoked(err) != nil && !errors.Is(err, pinnedpool.ErrExhausted) {
+			return err
 		}
 		fallthrough
 	default:
