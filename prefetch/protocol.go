@@ -5,8 +5,9 @@ import (
 	"github.com/leat-go/leat/pinnedpool"
 )
 
-// The protocol: every Wait and Record that orders a batch's way is in this file,
-// and each is needed (protocol_test.go swallows them one by one).
+// The protocol: every Wait and Record that orders a batch's way is in this file, or,
+// of the stages that not every pipeline has, in stages.go. Each is needed:
+// protocol_test.go swallows them one by one.
 //
 //	uploader   upload    copy.Wait(consumed)    (b) compute done → memory may be overwritten
 //	                     copy.CopyH2D
@@ -15,30 +16,6 @@ import (
 //	user       handOver  compute.Wait(ready)    (a)
 //	           …         the user's work on compute
 //	           handBack  compute.Record(consumed) (b)
-//
-// A transform stands between the copy and compute. The copy then goes into a raw
-// buffer, and (a) and (b) bind compute to the transform instead:
-//
-//	                     copy.Wait(read)        (e) transform done → raw may be overwritten
-//	                     copy.CopyH2D
-//	                     copy.Record(copied)    (c)
-//	                     copy.Record(filled)    (d) copy done → transform may read
-//	                     transform.Wait(filled) (d)
-//	                     transform.Wait(consumed) (b)
-//	                     transform.…            reads raw, writes the carrier
-//	                     transform.Record(read) (e)
-//	                     transform.Record(ready) (a)
-
-// Results come back over a ring of the same kind, whose stream is download:
-//
-//	Map's step   …       the user's work on compute
-//	             fetch   compute.Record(written) (f) compute done → download may read
-//	                     download.Wait(written) (f)
-//	                     download.CopyD2H
-//	                     download.Record(fetched) (g) download done → the host may read
-//	waiter       wait    fetched.Synchronize    (g)
-//
-// The host has seen (g) before a result's memory is free again, on the device too.
 
 // upload submits the copy of filled host memory into a free carrier. The uploader
 // owns both until it delivers the one and gives the other to the recycler. With
@@ -56,53 +33,6 @@ func (p *Prefetcher) upload(c *carrier, batches int, host *pinnedpool.Buffer, ho
 		}
 	}
 	return p.copy.Record(c.ready) // (a)
-}
-
-// uploadRaw is upload with a transform behind the copy.
-func (p *Prefetcher) uploadRaw(c *carrier, batches int, host *pinnedpool.Buffer, hostDone bool) error {
-	t, raw := p.transform, p.transform.next()
-	if raw.used { // on its first lap nobody has read it
-		if err := p.copy.Wait(raw.read); err != nil { // (e)
-			return err
-		}
-	}
-	if err := p.copyBatches(c, raw.memory, batches, host); err != nil {
-		return err
-	}
-	if hostDone {
-		if err := p.copy.Record(host.Copied()); err != nil { // (c)
-			return err
-		}
-	}
-	if err := p.copy.Record(raw.filled); err != nil { // (d)
-		return err
-	}
-	if err := t.stream.Wait(raw.filled); err != nil { // (d)
-		return err
-	}
-	if err := c.waitConsumed(t.stream); err != nil { // (b)
-		return err
-	}
-	if err := t.apply(c, raw.memory, batches); err != nil {
-		return err
-	}
-	if err := t.stream.Record(raw.read); err != nil { // (e)
-		return err
-	}
-	raw.used = true
-	return t.stream.Record(c.ready) // (a)
-}
-
-// transformHost is upload for a host consumer with a transform, which reads the
-// host slot itself: there is no copy, and the consumer waits for ready on the host.
-func (p *Prefetcher) transformHost(c *carrier, in device.View, host *pinnedpool.Buffer) error {
-	if err := p.transform.apply(c, in, 1); err != nil {
-		return err
-	}
-	if err := p.transform.stream.Record(host.Copied()); err != nil { // (c)
-		return err
-	}
-	return p.transform.stream.Record(c.ready) // (a)
 }
 
 // waitConsumed makes stream wait for compute's use of the carrier's last lap. On
@@ -160,16 +90,16 @@ func (c *carrier) handBack() error {
 	return nil
 }
 
-// fetch submits the download of what compute's work so far has written.
-func (r *result) fetch(compute, download *device.Stream) error {
-	if err := compute.Record(r.written); err != nil { // (f)
-		return err
+// recycle gives host slots to the recycler behind all copies submitted so far.
+func (p *Prefetcher) recycle(buffers []*pinnedpool.Buffer) error {
+	for i, b := range buffers {
+		if err := p.copy.Record(b.Copied()); err != nil { // (c)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.uncertain = append(p.uncertain, buffers[i:]...)
+			return err
+		}
+		p.pool.PutAfter(b)
 	}
-	if err := download.Wait(r.written); err != nil { // (f)
-		return err
-	}
-	if err := r.copyBack(download); err != nil {
-		return err
-	}
-	return download.Record(r.fetched) // (g)
+	return nil
 }

@@ -113,20 +113,6 @@ func (p *Prefetcher) finishHost() error {
 	return err
 }
 
-// recycle gives host slots to the recycler behind all copies submitted so far.
-func (p *Prefetcher) recycle(buffers []*pinnedpool.Buffer) error {
-	for i, b := range buffers {
-		if err := p.copy.Record(b.Copied()); err != nil { // (c)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.uncertain = append(p.uncertain, buffers[i:]...)
-			return err
-		}
-		p.pool.PutAfter(b)
-	}
-	return nil
-}
-
 // recover takes back what failed operations have left in doubt: when the streams
 // have come to rest, nothing reads or writes it any more.
 func (p *Prefetcher) recover(ctx context.Context) error {
