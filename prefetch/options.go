@@ -30,7 +30,7 @@ type Options struct {
 	BatchesPerCopy int
 	// Transform, if not nil, is done to every batch on the device before it is
 	// delivered, or by the CPU device for a host consumer.
-	Transform *Transform
+	Transform *Transform `json:"-"`
 	// ComputeStreams is how many streams compute on batches side by side: New's own
 	// and others that it makes. 0 means 1. Batches are delivered in order; each
 	// goes to the next stream that is idle, or else the next in turn.
