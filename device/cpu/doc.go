@@ -8,7 +8,7 @@
 // # Three ways to run
 //
 //   - Plain (the zero Options): copies and kernels run at once on goroutines, one
-//     for each engine: H2D, D2H and compute overlap as on a GPU.
+//     for each engine: H2D, D2H, the link and compute overlap as on a GPU.
 //   - With a Model the operations take the times of the modelled card, exactly:
 //     times are computed, not measured, so that nothing drifts. Under
 //     testing/synctest whole schedules can be compared for equality; outside of it
@@ -31,6 +31,21 @@
 // In steady state nothing is allocated: operations, recordings and waiters come
 // from the device's own free lists.
 //
+// # Several devices
+//
+// Devices of one process are peers: streams wait for each other's events, and
+// CopyPeer goes over the link of the device whose stream it is in. Every device has
+// its own mutex, clock and order of submission. A wait for another device's event
+// is bound to a recording of the waiting device's own, which stands for the other's
+// and ends at the same time; who completes a recording puts that news in an outbox,
+// and delivers it after giving up the mutex. So nobody holds two mutexes, no
+// goroutine is needed to carry the news, and it arrives within the instant.
+//
+// Where a device ends with a recording pending, by a fault or by Close, the devices
+// whose streams come to a wait for it end with a Fault of that Wait. Memory that
+// another device's copy uses can't be freed, and outlives its device until that
+// copy is done.
+//
 // # Modelled time
 //
 // Every operation has logical times: it is ready when its stream reaches it,
@@ -42,5 +57,6 @@
 // an idle engine delays nobody and runs at once.
 //
 // Host functions run on goroutines of their own and take the time they take.
-// Memset and D2D copies run on the compute engines.
+// Memset and D2D copies run on the compute engines, copies between devices on the
+// link, which takes one at a time.
 package cpu
