@@ -114,13 +114,17 @@ func (p *Prefetcher) field(s *slot, i int) Field {
 // UsedOn makes work submitted to stream from now on wait for the batch's copy, and
 // the next copy into its memory wait for what was submitted to stream until Release.
 // The batch's own Stream needs no UsedOn. At most Options.MaxStreams streams can use
-// what was uploaded together.
+// what was uploaded together, the compute streams that it may go to included.
 func (b Batch) UsedOn(stream *device.Stream) error {
 	s := b.use("UsedOn")
 	if b.p.dev == nil {
 		return errors.New("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
 	}
-	return s.carrier.handOver(stream)
+	var expected []*device.Stream
+	if len(s.carrier.slots) > 1 {
+		expected = b.p.compute // batches uploaded with this one go to them
+	}
+	return s.carrier.handOver(stream, expected)
 }
 
 // Release ends the lease. The streams that use the batch go on: the slot is

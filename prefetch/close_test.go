@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,5 +155,48 @@ func TestAMapLeftBehindIsFreedInTheEnd(t *testing.T) {
 		require.NoError(t, r.dev.Synchronize(context.Background()))
 		synctest.Wait()
 		r.nothingLeft()
+	})
+}
+
+// A producer that never returns takes its slot out of use. Who holds all others is
+// told so.
+func TestHoldingAllHostSlotsButAStuckOneFailsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs, goOn := make(chan struct{}), make(chan struct{})
+		var hung atomic.Bool
+		data := canary{n: 8, width: 4, read: func(_ context.Context, i int) error {
+			if i == 2 && !hung.Swap(true) {
+				close(hangs)
+				<-goOn
+			}
+			return nil
+		}}
+		ld, err := loader.New(data, loader.Options{BatchSize: 1, Workers: 1})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
+		require.NoError(t, err)
+		for _, err := range pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			<-hangs
+			break
+		}
+		_, err = pf.Open(t.Context())
+		var stuck *loader.StuckError
+		require.ErrorAs(t, err, &stuck)
+		rd, err := pf.Open(t.Context())
+		require.NoError(t, err)
+		var held [2]prefetch.Batch
+		for i := range held {
+			held[i], err = rd.Next(t.Context())
+			require.NoError(t, err)
+		}
+		_, err = rd.Next(t.Context())
+		require.ErrorIs(t, err, prefetch.ErrLeases)
+		for _, b := range held {
+			b.Release()
+		}
+		require.NoError(t, rd.Close())
+		require.ErrorContains(t, pf.Close(), "1 of 3 buffers are not back")
+		close(goOn)
 	})
 }

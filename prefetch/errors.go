@@ -18,6 +18,7 @@ var (
 	// ErrLeases is found in a *LeaseError.
 	ErrLeases = errors.New("every slot is leased")
 
+	errNoLoader   = errors.New("prefetch: a Prefetcher needs a loader")
 	errMaxStreams = errors.New("prefetch: as many streams use the batch already as Options.MaxStreams allows")
 )
 

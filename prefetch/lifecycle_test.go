@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/devicetest"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -24,7 +25,9 @@ func TestNothingRunsBeforeTheFirstBatch(t *testing.T) {
 		r := newRig(t, data, cpu.Options{}, plain, prefetch.Options{})
 		synctest.Wait()
 		require.False(t, read)
-		require.Zero(t, r.tap.Count(0)) // no call but those that allocate
+		for _, op := range []devicetest.Op{devicetest.Record, devicetest.Wait, devicetest.CopyH2D, devicetest.Launch, devicetest.SynchronizeEvent, devicetest.EventDone} {
+			require.Zero(t, r.tap.Count(op), "%v before the first batch", op)
+		}
 		r.close()
 		require.NoError(t, r.pf.Close(), "Close is idempotent")
 	})
@@ -297,6 +300,35 @@ func TestRangingBehindTheLastEpochYieldsNothing(t *testing.T) {
 		}
 		require.Equal(t, 2, r.pf.Epoch())
 		r.close()
+	})
+}
+
+// Batches that travel together go to several compute streams: one of them that is
+// used elsewhere too leaves the others room.
+func TestUsedOnLeavesTheComputeStreamsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), plain,
+			prefetch.Options{ComputeStreams: 2, RoundRobin: true, BatchesPerCopy: 4, MaxStreams: 3})
+		var others []*device.Stream
+		for range 2 {
+			s, err := r.dev.NewStream(device.StreamOptions{Name: "other"})
+			require.NoError(t, err)
+			others = append(others, s)
+		}
+		var all []reading
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			require.NoError(t, b.UsedOn(others[0]))
+			require.ErrorContains(t, b.UsedOn(others[1]), "MaxStreams")
+			all = append(all, r.readOn(b, others[0], time.Millisecond))
+		}
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		require.Len(t, all, 20)
+		for _, got := range all {
+			require.NoError(t, r.verify(got))
+		}
+		require.NoError(t, errors.Join(r.pf.Close(), others[0].Close(), others[1].Close()))
+		r.nothingLeft()
 	})
 }
 

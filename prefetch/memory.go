@@ -28,6 +28,7 @@ type hostMemory struct {
 	waited atomic.Int64 // how long Get has waited for a buffer, in ns
 	since  atomic.Int64 // since when it does now, in ns behind born; 0 if it doesn't
 	born   time.Time
+	stuck  atomic.Int32 // buffers in quarantine
 
 	mu      sync.Mutex
 	parts   []parts            // by the buffer's ID
@@ -141,6 +142,9 @@ func (m *hostMemory) waiting() time.Duration {
 	return time.Duration(total)
 }
 
+// lost is how many buffers will never be free again.
+func (m *hostMemory) lost() int { return int(m.stuck.Load()) }
+
 // Put implements loader.Memory: a batch that was not delivered.
 func (m *hostMemory) Put(s loader.Slot) {
 	m.settle(m.buffer(s.ID), func(p *parts) { p.out-- })
@@ -212,6 +216,7 @@ func (m *hostMemory) finish() (recycle, doubt []*pinnedpool.Buffer) {
 		switch fate := p.fate(); {
 		case fate == stuck:
 			m.pool.Quarantine(b)
+			m.stuck.Add(1)
 		case fate == doubtful:
 			doubt = append(doubt, b)
 		case fate == copied:

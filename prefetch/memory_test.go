@@ -289,3 +289,29 @@ func TestFieldsAndBatchesOfNoBytes(t *testing.T) {
 		})
 	}
 }
+
+// All that New allocates on the device is in the plan, and so within the budget.
+func TestThePlanCountsEveryByteOnTheDevice(t *testing.T) {
+	scratched := passOn(cpuSpin, 0, wide)
+	scratched.Scratch = wide.Fields()
+	for name, po := range map[string]prefetch.Options{
+		"plain":     {},
+		"several":   {BatchesPerCopy: 3},
+		"transform": {Transform: passOn(cpuSpin, 0, wide)},
+		"scratch":   {Transform: scratched, BatchesPerCopy: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, wide, cpu.Options{}, loader.Options{BatchSize: 4, Workers: 1}, po)
+			bytes := r.pf.Plan().DeviceBytes
+			require.Equal(t, r.dev.Usage().DeviceBytes-r.before.DeviceBytes, bytes)
+			po.DeviceBytes = bytes
+			exact, err := prefetch.New(r.compute, r.ld, po)
+			require.NoError(t, err)
+			require.NoError(t, exact.Close())
+			po.DeviceBytes--
+			_, err = prefetch.New(r.compute, r.ld, po)
+			require.ErrorIs(t, err, device.ErrOutOfMemory)
+			r.close()
+		})
+	}
+}

@@ -69,13 +69,16 @@ const (
 	// cmd/leat probe measures it.
 	copyBytes           = 4 << 20
 	defaultCloseTimeout = 5 * time.Second
+	// most bounds every count: far above use, and far below what would exhaust memory
+	// by the bookkeeping alone.
+	most = 1 << 16
 )
 
 func (o Options) validate(batchBytes int64) error {
 	var errs []error
 	count := func(name string, v int) {
-		if v < 0 {
-			errs = append(errs, fmt.Errorf("%s is %d, want 0 or more", name, v))
+		if v < 0 || v > most {
+			errs = append(errs, fmt.Errorf("%s is %d, want 0 to %d", name, v, most))
 		}
 	}
 	if o.Depth == Auto {

@@ -14,8 +14,8 @@ type Plan struct {
 	// and what it decided. Without a device both are empty.
 	Device      string
 	DeviceNotes []string
-	// Depth is the number of device slots, DeviceBytes their memory and that of the
-	// raw buffers before a transform.
+	// Depth is the number of device slots, DeviceBytes their memory and what a
+	// transform works with beside them.
 	Depth       int
 	DeviceBytes int64
 	// BatchesPerCopy is how many batches a slot holds and an upload carries at most.

@@ -24,6 +24,7 @@ type Prefetcher struct {
 	loader  *loader.Loader
 	layout  *loader.Layout // as the loader fills it
 	out     *loader.Layout // as it is delivered: another one only with a transform
+	scratch *loader.Layout // between a transform's operations; nil without
 	stride  int64          // between batches that lie together as the loader fills them
 	plan    Plan
 
@@ -67,6 +68,9 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 	if compute == nil {
 		return nil, errors.New("prefetch: New needs a compute stream; NewHost is the form without a device")
 	}
+	if ld == nil {
+		return nil, errNoLoader
+	}
 	if err := o.validate(ld.Layout().Bytes()); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
@@ -79,6 +83,9 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 // is no copy, and Release gives a slot straight back to the producers. Depth,
 // MaxStreams and DeviceBytes have no meaning.
 func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
+	if ld == nil {
+		return nil, errNoLoader
+	}
 	if err := o.validate(ld.Layout().Bytes()); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
@@ -127,7 +134,15 @@ func (p *Prefetcher) allocate() (err error) {
 			return err
 		}
 	}
+	if t := p.options.Transform; t != nil && len(t.Scratch) > 0 {
+		if p.scratch, err = loader.NewLayout(t.Scratch, p.layout.BatchSize()); err != nil {
+			return err
+		}
+	}
 	p.options.BatchesPerCopy = p.batchesPerCopy()
+	if err := p.fitsDevice(); err != nil {
+		return err
+	}
 	if err := p.allocateHost(); err != nil {
 		return err
 	}
@@ -184,12 +199,27 @@ func (p *Prefetcher) allocateStreams() (err error) {
 	return p.timeline.init(p.dev, p.options)
 }
 
+// fitsDevice checks the budget for device memory before any memory is touched.
+func (p *Prefetcher) fitsDevice() error {
+	if p.dev == nil {
+		return nil
+	}
+	budget, hint := p.options.DeviceBytes, "raise DeviceBytes, or use a smaller batch or Depth"
+	if budget == 0 {
+		free, _, err := p.dev.Memory()
+		if err != nil {
+			return err
+		}
+		budget, hint = free, "that is what the device has free: use a smaller batch or Depth"
+	}
+	if bytes := p.deviceBytes(p.options.BatchesPerCopy); bytes > budget {
+		return fmt.Errorf("prefetch: %d bytes of device memory asked for, %d bytes in the budget (%s): %w", bytes, budget, hint, device.ErrOutOfMemory)
+	}
+	return nil
+}
+
 func (p *Prefetcher) allocateCarriers() error {
 	o := p.options
-	if bytes := p.deviceBytes(o.BatchesPerCopy); p.dev != nil && o.DeviceBytes > 0 && bytes > o.DeviceBytes {
-		return fmt.Errorf("prefetch: %d bytes of device memory asked for, %d bytes in the budget (raise DeviceBytes, or use a smaller batch or Depth): %w",
-			bytes, o.DeviceBytes, device.ErrOutOfMemory)
-	}
 	p.free = make(chan *carrier, o.Depth)
 	for i := range o.Depth {
 		c, err := p.newCarrier(i)
@@ -212,6 +242,9 @@ func (p *Prefetcher) deviceBytes(n int) int64 {
 	bytes := int64(p.options.Depth) * int64(n) * stride(p.out)
 	if p.options.Transform != nil {
 		bytes += raws * int64(n) * p.stride
+	}
+	if p.scratch != nil {
+		bytes += p.scratch.Bytes()
 	}
 	return bytes
 }

@@ -1,6 +1,8 @@
 package prefetch
 
 import (
+	"slices"
+
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -54,16 +56,21 @@ func (c *carrier) waitConsumed(stream *device.Stream) error {
 
 // handOver makes work submitted to stream from now on wait until the carrier is
 // ready. It is called when a batch is delivered and no sooner (P3), and once a lap
-// for each stream: what a stream has waited for it need not wait for again.
-func (c *carrier) handOver(stream *device.Stream) error {
+// for each stream: what a stream has waited for it need not wait for again. It
+// leaves room for those of expected that are to come.
+func (c *carrier) handOver(stream *device.Stream, expected []*device.Stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, user := range c.users {
-		if user == stream {
-			return nil
+	if slices.Contains(c.users, stream) {
+		return nil
+	}
+	room := cap(c.users) - len(c.users)
+	for _, s := range expected {
+		if s != stream && !slices.Contains(c.users, s) {
+			room--
 		}
 	}
-	if len(c.users) == cap(c.users) {
+	if room < 1 {
 		return errMaxStreams
 	}
 	if err := wrongLap(stream, c.ready, c.readyLap); err != nil {

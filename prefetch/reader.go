@@ -196,7 +196,7 @@ func (p *Prefetcher) epochAfter() loader.Cursor {
 // exhausted reports whether the user holds so much that nothing more can come.
 func (p *Prefetcher) exhausted() bool {
 	if p.carriers == nil {
-		return int(p.leases.Load()) == len(p.slots)
+		return int(p.leases.Load()) == len(p.slots)-p.memory.lost()
 	}
 	for _, c := range p.carriers {
 		if !c.held() {
@@ -219,7 +219,7 @@ func (p *Prefetcher) handOver(ctx context.Context, s *slot) error {
 	if err := p.timeline.reached(s.stream, s.carrier); err != nil {
 		return err
 	}
-	return s.carrier.handOver(s.stream)
+	return s.carrier.handOver(s.stream, nil)
 }
 
 // nextStream is the next compute stream that is idle, or else the next in turn. An

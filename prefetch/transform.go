@@ -94,16 +94,12 @@ type scratch struct {
 	shapes [][]int
 }
 
-func (p *Prefetcher) newScratch(fields []loader.Field) (*scratch, error) {
-	l, err := loader.NewLayout(fields, p.layout.BatchSize())
+func (p *Prefetcher) newScratch() (*scratch, error) {
+	b, err := p.hostDev.Alloc(p.scratch.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.hostDev.Alloc(l.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	return &scratch{layout: l, buffer: b, shapes: shapes(l)}, nil
+	return &scratch{layout: p.scratch, buffer: b, shapes: shapes(p.scratch)}, nil
 }
 
 // raws is how many raw buffers there are: one that is copied to while the
@@ -136,8 +132,8 @@ func (p *Prefetcher) newTransforming(t Transform) (*transforming, error) {
 	if g.stream, err = p.hostDev.NewStream(device.StreamOptions{Name: "transform"}); err != nil {
 		return g, err
 	}
-	if len(t.Scratch) > 0 {
-		if g.scratch, err = p.newScratch(t.Scratch); err != nil {
+	if p.scratch != nil {
+		if g.scratch, err = p.newScratch(); err != nil {
 			return g, err
 		}
 	}
