@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -23,10 +24,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "train:", err)
-		}
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "train:", err)
 		os.Exit(1)
 	}
 }
@@ -40,6 +40,7 @@ type config struct {
 	prefetch     prefetch.Options
 }
 
+// parse reads the flags and reports every mistake at once, by the flag's name.
 func parse(args []string) (config, error) {
 	c := config{prefetch: prefetch.Options{Timing: true}}
 	f := flag.NewFlagSet("train", flag.ContinueOnError)
@@ -52,7 +53,12 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.prefetch.HostSlots, "host-slots", 0, "pinned host slots; 0 means 8")
 	depth := f.String("depth", "0", `batches resident on the device; 0 means 3, "auto" is reserved`)
 	f.BoolVar(&c.json, "json", false, "print a last line of JSON")
-	if err := f.Parse(args); err != nil {
+	f.SetOutput(io.Discard) // errors are the caller's to print, once
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		f.SetOutput(os.Stdout)
+		f.Usage()
+		return c, err
+	} else if err != nil {
 		return c, err
 	}
 	c.loader.Shuffle, c.loader.Epochs = true, c.epochs
@@ -60,14 +66,22 @@ func parse(args []string) (config, error) {
 	if f.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("unexpected argument %q", f.Arg(0)))
 	}
-	if c.epochs < 1 {
-		errs = append(errs, fmt.Errorf("-epochs is %d, want 1 or more", c.epochs))
+	atLeast := func(least int, name string, v int) {
+		if v < least {
+			errs = append(errs, fmt.Errorf("-%s is %d, want %d or more", name, v, least))
+		}
 	}
+	atLeast(1, "epochs", c.epochs)
+	atLeast(1, "batch", c.loader.BatchSize)
+	atLeast(0, "workers", c.loader.Workers)
+	atLeast(0, "host-slots", c.prefetch.HostSlots)
 	var err error
-	if *depth == "auto" {
-		c.prefetch.Depth = prefetch.Auto
-	} else if c.prefetch.Depth, err = strconv.Atoi(*depth); err != nil {
-		errs = append(errs, fmt.Errorf(`-depth is %q, want a number or "auto"`, *depth))
+	if c.prefetch.Depth, err = strconv.Atoi(*depth); *depth == "auto" {
+		errs = append(errs, errors.New("-depth auto is reserved: name a number"))
+	} else if err != nil {
+		errs = append(errs, fmt.Errorf("-depth is %q, want a number", *depth))
+	} else {
+		atLeast(0, "depth", c.prefetch.Depth)
 	}
 	return c, errors.Join(errs...)
 }

@@ -66,17 +66,19 @@ func TestInterruptedItStops(t *testing.T) {
 
 func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	ctx := t.Context()
-	require.ErrorContains(t, run(ctx, []string{"-depth", "auto"}), "reserved")
-	require.ErrorContains(t, run(ctx, []string{"-depth", "deep", "-epochs", "0", "more"}), `-depth is "deep"`)
-	require.ErrorContains(t, run(ctx, []string{"-epochs", "0", "more"}), `unexpected argument "more"`)
-	require.ErrorContains(t, run(ctx, []string{"-batch", "0"}), "BatchSize")
+	err := run(ctx, []string{"-epochs", "0", "-batch", "0", "-workers", "-1", "-host-slots", "-2", "-depth", "auto", "more"})
+	for _, mistake := range []string{"-epochs is 0", "-batch is 0", "-workers is -1", "-host-slots is -2", "-depth auto is reserved", `unexpected argument "more"`} {
+		require.ErrorContains(t, err, mistake)
+	}
+	require.ErrorContains(t, run(ctx, []string{"-depth", "deep"}), `-depth is "deep"`)
+	require.ErrorContains(t, run(ctx, []string{"-depth", "-7"}), "-depth is -7")
 
 	var unknown *auto.UnknownError
 	require.ErrorAs(t, run(ctx, []string{"-device", "tpu:0"}), &unknown)
 
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz"), []byte("not MNIST"), 0o600))
-	err := run(ctx, []string{"-data", dir})
+	err = run(ctx, []string{"-data", dir})
 	var missing *mnist.MissingError
 	require.True(t, errors.As(err, &missing) || errors.Is(err, mnist.ErrDigest), "%v", err)
 	require.ErrorContains(t, err, dir)

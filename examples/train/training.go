@@ -48,7 +48,7 @@ type training struct {
 	test    *prefetch.Prefetcher // test samples
 	net     *nn.Network
 	batches int
-	close_  []func() error
+	closers []func() error // in order of making
 }
 
 func newTraining(ctx context.Context, c config) (t *training, err error) {
@@ -106,7 +106,7 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 	return t, nil
 }
 
-func (t *training) onClose(f func() error) { t.close_ = append(t.close_, f) }
+func (t *training) onClose(f func() error) { t.closers = append(t.closers, f) }
 
 // close frees what newTraining made, last first, when the device has come to rest.
 func (t *training) close() error {
@@ -116,8 +116,8 @@ func (t *training) close() error {
 		defer cancel()
 		errs = append(errs, t.dev.Synchronize(ctx))
 	}
-	for i := len(t.close_) - 1; i >= 0; i-- {
-		errs = append(errs, t.close_[i]())
+	for i := len(t.closers) - 1; i >= 0; i-- {
+		errs = append(errs, t.closers[i]())
 	}
 	return errors.Join(errs...)
 }
@@ -160,6 +160,7 @@ func (t *training) epoch(ctx context.Context, epoch int) (nn.Report, error) {
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)
+	defer func() { _ = bar.Clear() }() // an error's line stands alone
 	for batch, err := range t.pf.Batches(ctx) {
 		if err != nil {
 			return nn.Report{}, err

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/loader/idx"
 )
 
 func TestFindInModuleCache(t *testing.T) {
@@ -65,6 +67,8 @@ func TestOtherContentsAreRefused(t *testing.T) {
 	for _, f := range known {
 		require.ErrorContains(t, err, f.name)
 	}
+	var format *idx.FormatError
+	require.ErrorAs(t, err, &format, "it says where the file goes wrong")
 }
 
 func TestNoGoCommand(t *testing.T) {
