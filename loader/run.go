@@ -106,7 +106,7 @@ func (r *Run) leave() {
 // Next returns the next batch, in order. After the last batch of each epoch it
 // returns ErrEpochEnd once, and after the last epoch ErrEnd for ever. A failure
 // is an *Error, returned after all batches before it, and then for ever. Where
-// ctx is done first, its error is returned and nothing is lost: the next call
+// ctx is done first, its cause is returned and nothing is lost: the next call
 // goes on. When the Run's own context is done, or it is closed, so is Next, even
 // if there are batches left.
 func (r *Run) Next(ctx context.Context) (Filled, error) {
@@ -130,7 +130,7 @@ func (r *Run) Next(ctx context.Context) (Filled, error) {
 	case ErrEpochEnd:
 		r.atBorder = true
 	case errAgain:
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	default:
 		r.final = err
 	}

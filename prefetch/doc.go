@@ -58,7 +58,7 @@
 //
 // # Life of a Prefetcher
 //
-// New allocates; nothing runs before the first Next. A range of Batches takes what
+// New allocates; nothing runs before the first Open, which a range begins with. A range of Batches takes what
 // is left of the current epoch. When it ends by itself and the loader has a stated
 // number of Epochs with more to come, the producers go on into the next epoch, so
 // that there is no gap at the border; break, return, panic, an error and a
@@ -66,7 +66,8 @@
 // and says what is.
 //
 // A Prefetcher's goroutines are: the loader's run (dispatcher and workers) and one
-// uploader, from the first Next until the epochs end or the range is left; the
-// pool's recycler, while copies are in flight. After a Close that ran into its
+// uploader, from the first Open until the epochs end or the range is left; the
+// pool's recycler, while copies are in flight; a Map's stepper and a waiter for each
+// of its download streams, until its loop is left. After a Close that ran into its
 // limit a reaper waits for the device and frees the rest.
 package prefetch

@@ -3,6 +3,7 @@ package prefetch_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -135,5 +136,29 @@ func TestHostLeasesReturnToTheProducers(t *testing.T) {
 			b.Release()
 		}
 		require.NoError(t, rd.Close())
+	})
+}
+
+// A host consumer's wait ends like any other, with the cause.
+func TestACancelledHostWaitGivesTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 8, width: 4, read: func(ctx context.Context, _ int) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}
+		ld, err := loader.New(data, plain)
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		go func() {
+			synctest.Wait()
+			cancel(enough)
+		}()
+		for _, err := range pf.Batches(ctx) {
+			require.ErrorIs(t, err, enough)
+		}
+		require.NoError(t, pf.Close())
 	})
 }

@@ -25,7 +25,9 @@ type Step func(b Batch, out Fields) error
 // step is called on a goroutine of its own, one batch after the other. Leaving the
 // loop, whatever the way, stops and joins it; the position is then behind the last
 // result yielded, so that another range goes on with the next. Errors come behind
-// the results before them: a step's as a *StepError. Map needs a device.
+// the results before them: a step's as a *StepError. Map needs a device. The first
+// Map allocates the results' memory, on the device and pinned, beside the budgets of
+// Options; later ones of the same Output use it again.
 func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		m, err := p.startMap(ctx, o, step)

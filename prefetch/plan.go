@@ -36,7 +36,7 @@ type Plan struct {
 	// an epoch, -1 if unknown, Epochs the stated number of epochs, 0 if none is.
 	BatchSize, BatchesPerEpoch, Epochs int
 	// Workers is the number of goroutines that read samples; Goroutines all that a
-	// running Prefetcher has at most.
+	// running Prefetcher has at most, without those of a Map.
 	Workers, Goroutines int
 	// Options are those in force, defaults filled in.
 	Options Options

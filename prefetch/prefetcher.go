@@ -63,7 +63,7 @@ type Prefetcher struct {
 
 // New makes a Prefetcher that uploads ld's batches to compute's device for work on
 // compute, which stays the caller's. All memory, streams and events are made here,
-// within the budgets; nothing runs before the first Next.
+// within the budgets; nothing runs before the first Open.
 func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, error) {
 	if compute == nil {
 		return nil, errors.New("prefetch: New needs a compute stream; NewHost is the form without a device")
@@ -80,8 +80,9 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 }
 
 // NewHost makes a Prefetcher whose consumer reads the host slots themselves: there
-// is no copy, and Release gives a slot straight back to the producers. Depth,
-// MaxStreams and DeviceBytes have no meaning.
+// is no copy, and Release gives a slot straight back to the producers. MaxStreams,
+// ComputeStreams, BatchesPerCopy and DeviceBytes have no meaning, and Depth only with
+// a Transform.
 func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 	if ld == nil {
 		return nil, errNoLoader

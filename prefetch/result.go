@@ -16,7 +16,9 @@ type Output struct {
 	// user's hands. 0 means 3 more than the compute streams.
 	Slots int
 	// AsFinished yields results as they are done, rather than in order, where
-	// several compute streams finish in another one.
+	// several compute streams finish in another one. The position is then behind
+	// the first results of which none is missing: after a loop that was left, the
+	// ones yielded beyond it come again.
 	AsFinished bool
 }
 
