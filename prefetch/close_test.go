@@ -82,60 +82,50 @@ func TestCloseAndReleaseAtOnce(t *testing.T) {
 	}
 }
 
-// A range that begins while Close is under way ends with ErrClosed or not at all.
-func TestCloseAndBatchesAtOnce(t *testing.T) {
-	for i := range 60 {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, loader.Options{BatchSize: 4, Workers: 1, Epochs: 10}, prefetch.Options{ComputeStreams: 1 + i%2})
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				for r.pf.Epoch() < 10 {
-					for _, err := range r.pf.Batches(t.Context()) {
-						if err != nil {
-							require.ErrorIs(t, err, prefetch.ErrClosed)
+// A range or a Map that begins while Close is under way ends with ErrClosed or not at
+// all.
+func TestCloseWhileRangesBeginAndEnd(t *testing.T) {
+	for name, epoch := range map[string]func(ctx context.Context, r *rig) error{
+		"Batches": func(ctx context.Context, r *rig) error {
+			for _, err := range r.pf.Batches(ctx) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"Map": func(ctx context.Context, r *rig) error {
+			for _, err := range r.pf.Map(ctx, prefetch.Output{Fields: r.data.Fields()}, r.echo(always(0))) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		for i := range 60 {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, loader.Options{BatchSize: 4, Workers: 1, Epochs: 10}, prefetch.Options{ComputeStreams: 1 + i%2})
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for r.pf.Epoch() < 10 {
+						if err := epoch(t.Context(), r); err != nil {
+							require.ErrorIs(t, err, prefetch.ErrClosed, name)
 							return
 						}
 					}
-				}
-			})
-			wg.Go(func() {
-				for range 40 * i {
-					r.pf.Epoch() // takes a little while
-				}
-				closes(t, r.pf)
-			})
-			wg.Wait()
-			synctest.Wait()
-			r.nothingLeft()
-		})
-	}
-}
-
-func TestCloseAndMapAtOnce(t *testing.T) {
-	for i := range 60 {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, loader.Options{BatchSize: 4, Workers: 1, Epochs: 10}, prefetch.Options{ComputeStreams: 1 + i%2})
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				for r.pf.Epoch() < 10 {
-					for _, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(0))) {
-						if err != nil {
-							require.ErrorIs(t, err, prefetch.ErrClosed)
-							return
-						}
+				})
+				wg.Go(func() {
+					for range 60 * i {
+						r.pf.Epoch() // takes a little while
 					}
-				}
+					closes(t, r.pf)
+				})
+				wg.Wait()
+				synctest.Wait()
+				r.nothingLeft()
 			})
-			wg.Go(func() {
-				for range 80 * i {
-					r.pf.Epoch() // takes a little while
-				}
-				closes(t, r.pf)
-			})
-			wg.Wait()
-			synctest.Wait()
-			r.nothingLeft()
-		})
+		}
 	}
 }
 
