@@ -106,7 +106,7 @@ func TestARefusalSaysWhatWasToBeHad(t *testing.T) {
 func TestTheBudgetComesBeforeTheFirstPage(t *testing.T) {
 	dev, err := cpu.Open(cpu.Options{})
 	require.NoError(t, err)
-	_, err = pinnedpool.New(dev, pinnedpool.Options{Slots: 1 << 20, SlotBytes: 1 << 40})
+	_, err = pinnedpool.New(dev, pinnedpool.Options{Slots: 1 << 16, SlotBytes: 1 << 44})
 	require.ErrorIs(t, err, device.ErrOutOfMemory)
 	require.Zero(t, dev.Usage().Allocations)
 	require.Positive(t, pinnedpool.DefaultBudget())

@@ -29,10 +29,14 @@ type Options struct {
 	Locked bool
 }
 
+// most bounds the slots: far above use, and far below what would exhaust memory by
+// the bookkeeping alone.
+const most = 1 << 16
+
 func (o Options) validate() error {
 	var errs []error
-	if o.Slots < 1 {
-		errs = append(errs, fmt.Errorf("Slots is %d, want 1 or more", o.Slots))
+	if o.Slots < 1 || o.Slots > most {
+		errs = append(errs, fmt.Errorf("Slots is %d, want 1 to %d", o.Slots, most))
 	}
 	if o.SlotBytes < 0 {
 		errs = append(errs, fmt.Errorf("SlotBytes is %d, want 0 or more", o.SlotBytes))

@@ -26,8 +26,8 @@ type Step func(b Batch, out Fields) error
 // loop, whatever the way, stops and joins it; the position is then behind the last
 // result yielded, so that another range goes on with the next. Errors come behind
 // the results before them: a step's as a *StepError. Map needs a device. The first
-// Map allocates the results' memory, on the device and pinned, beside the budgets of
-// Options; later ones of the same Output use it again.
+// Map allocates the results' memory, on the device and pinned, from what the slots
+// leave of the budgets; later ones of the same Output use it again.
 func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		m, err := p.startMap(ctx, o, step)
@@ -65,6 +65,9 @@ func (p *Prefetcher) newDownloads(o Output) (*downloads, error) {
 	d := &downloads{output: o, free: make(chan *result, o.Slots)}
 	var err error
 	if d.layout, err = loader.NewLayout(o.Fields, p.out.BatchSize()); err != nil {
+		return d, err
+	}
+	if err := p.fitsResults(d.layout, o.Slots); err != nil {
 		return d, err
 	}
 	streams := 1

@@ -15,12 +15,13 @@ type Options struct {
 	// use, one ready, one in flight. 1 disables overlap: the benchmarks' baseline.
 	// Without a device it counts only with a Transform, whose output it holds.
 	Depth int
-	// HostSlots is the number of pinned host slots, each of one batch. 0 means 8,
-	// enough for producers whose pace varies, whatever the workers' number; or for
-	// large batches as few as make 128 MiB, but 3 at least. All workers fill one
-	// batch together, so that few large ones keep the bus busy, and a ring that fits
-	// the processor's cache is read from there: with 38 MB a batch 3 slots reached
-	// the bus's own rate and 8 four fifths of it.
+	// HostSlots is the number of pinned host slots, each of one batch, or of
+	// BatchesPerCopy. 0 means 8 where a slot is smaller than 1 MiB, and for larger
+	// ones as many as make 128 MiB, from 3 to 16. All workers fill one batch together,
+	// whatever their number, so that few large slots keep the bus busy, and a ring
+	// that fits the processor's cache is read from there: with 38 MB a batch 3 slots
+	// reached the bus's own rate and 8 four fifths of it. Small ones pass so fast that
+	// it takes more of them to cover the time in which goroutines wake.
 	HostSlots int
 	// BatchesPerCopy is how many consecutive batches travel in one upload, where
 	// the producers are ahead. A slot of Depth and of HostSlots then holds that
@@ -43,10 +44,11 @@ type Options struct {
 	// MaxStreams is the number of streams that may use one batch, the compute
 	// streams included. 0 means 3 more than ComputeStreams.
 	MaxStreams int
-	// PinnedBytes is the budget for host slots. 0 means a quarter of the memory
-	// this process may use.
+	// PinnedBytes is the budget for host slots and Map's results. 0 means a quarter
+	// of the memory this process may use.
 	PinnedBytes int64
-	// DeviceBytes is the budget for device slots. 0 means what the device has free.
+	// DeviceBytes is the budget for device slots, what a transform needs and Map's
+	// results. 0 means what the device has free.
 	DeviceBytes int64
 	// Pageable allows host slots that aren't page-locked where the device refuses
 	// to lock memory. Copies from them don't overlap anything.
@@ -61,8 +63,12 @@ type Options struct {
 const (
 	defaultDepth     = 3
 	defaultHostSlots = 8
-	leastHostSlots   = 3
-	hostSlotsBytes   = 128 << 20 // beyond which there are fewer than defaultHostSlots
+	// From largeSlot on it is hostSlotsBytes that a ring takes, in no fewer and no more
+	// slots than these.
+	largeSlot      = 1 << 20
+	hostSlotsBytes = 128 << 20
+	leastHostSlots = 3
+	mostHostSlots  = 16
 	// maxBatchesPerCopy bounds what New chooses.
 	maxBatchesPerCopy = 32
 	// copyBytes is the size at which a copy reaches nine tenths of a PCIe 5 bus;
@@ -74,7 +80,7 @@ const (
 	most = 1 << 16
 )
 
-func (o Options) validate(batchBytes int64) error {
+func (o Options) validate() error {
 	var errs []error
 	count := func(name string, v int) {
 		if v < 0 || v > most {
@@ -97,8 +103,8 @@ func (o Options) validate(batchBytes int64) error {
 	if o.Transform != nil {
 		errs = append(errs, o.Transform.validate())
 	}
-	if full := o.withDefaults(batchBytes); o.MinHostSlots > full.HostSlots && o.HostSlots >= 0 {
-		errs = append(errs, fmt.Errorf("MinHostSlots is %d, want at most HostSlots (%d)", o.MinHostSlots, full.HostSlots))
+	if o.MinHostSlots > o.HostSlots && o.HostSlots > 0 {
+		errs = append(errs, fmt.Errorf("MinHostSlots is %d, want at most HostSlots (%d)", o.MinHostSlots, o.HostSlots))
 	}
 	if o.PinnedBytes < 0 {
 		errs = append(errs, fmt.Errorf("PinnedBytes is %d, want 0 or more", o.PinnedBytes))
@@ -112,15 +118,14 @@ func (o Options) validate(batchBytes int64) error {
 	return errors.Join(errs...)
 }
 
-// withDefaults is o with its zero values replaced, for batches of that many bytes.
-func (o Options) withDefaults(batchBytes int64) Options {
+// withDefaults is o with its zero values replaced, but for those that size chooses.
+func (o Options) withDefaults() Options {
 	def := func(v *int, d int) {
 		if *v == 0 {
 			*v = d
 		}
 	}
 	def(&o.Depth, defaultDepth)
-	def(&o.HostSlots, max(leastHostSlots, int(min(defaultHostSlots, hostSlotsBytes/max(1, batchBytes)))))
 	def(&o.ComputeStreams, 1)
 	def(&o.MaxStreams, o.ComputeStreams+3)
 	if o.CloseTimeout == 0 {

@@ -26,6 +26,7 @@ type Prefetcher struct {
 	out     *loader.Layout // as it is delivered: another one only with a transform
 	scratch *loader.Layout // between a transform's operations; nil without
 	stride  int64          // between batches that lie together as the loader fills them
+	pinned  int64          // the budget for pinned memory
 	plan    Plan
 
 	dev       *device.Device   // nil without a device
@@ -71,7 +72,7 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 	if ld == nil {
 		return nil, errNoLoader
 	}
-	if err := o.validate(ld.Layout().Bytes()); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 	p := newPrefetcher(ld, o)
@@ -87,7 +88,7 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 	if ld == nil {
 		return nil, errNoLoader
 	}
-	if err := o.validate(ld.Layout().Bytes()); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 	dev, err := cpu.Open(cpu.Options{})
@@ -100,7 +101,7 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 }
 
 func newPrefetcher(ld *loader.Loader, o Options) *Prefetcher {
-	p := &Prefetcher{options: o.withDefaults(ld.Layout().Bytes()), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
+	p := &Prefetcher{options: o.withDefaults(), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
 		closed: make(chan struct{})}
 	p.users.Store(1) // its own, until it is closed
 	return p
@@ -140,8 +141,7 @@ func (p *Prefetcher) allocate() (err error) {
 			return err
 		}
 	}
-	p.options.BatchesPerCopy = p.batchesPerCopy()
-	if err := p.fitsDevice(); err != nil {
+	if err := p.size(); err != nil {
 		return err
 	}
 	if err := p.allocateHost(); err != nil {
@@ -167,7 +167,7 @@ func (p *Prefetcher) allocate() (err error) {
 func (p *Prefetcher) allocateHost() (err error) {
 	o := p.options
 	p.pool, err = pinnedpool.New(p.hostDev, pinnedpool.Options{
-		Slots: o.HostSlots, SlotBytes: p.hostSlotBytes(o.BatchesPerCopy), BudgetBytes: o.PinnedBytes,
+		Slots: o.HostSlots, SlotBytes: p.hostSlotBytes(o.BatchesPerCopy), BudgetBytes: p.pinned - p.outputBytes(),
 		MinSlots: o.MinHostSlots, Pageable: o.Pageable,
 	})
 	if err == nil {
@@ -200,25 +200,6 @@ func (p *Prefetcher) allocateStreams() (err error) {
 	return p.timeline.init(p.dev, p.options)
 }
 
-// fitsDevice checks the budget for device memory before any memory is touched.
-func (p *Prefetcher) fitsDevice() error {
-	if p.dev == nil {
-		return nil
-	}
-	budget, hint := p.options.DeviceBytes, "raise DeviceBytes, or use a smaller batch or Depth"
-	if budget == 0 {
-		free, _, err := p.dev.Memory()
-		if err != nil {
-			return err
-		}
-		budget, hint = free, "that is what the device has free: use a smaller batch or Depth"
-	}
-	if bytes := p.deviceBytes(p.options.BatchesPerCopy); bytes > budget {
-		return fmt.Errorf("prefetch: %d bytes of device memory asked for, %d bytes in the budget (%s): %w", bytes, budget, hint, device.ErrOutOfMemory)
-	}
-	return nil
-}
-
 func (p *Prefetcher) allocateCarriers() error {
 	o := p.options
 	p.free = make(chan *carrier, o.Depth)
@@ -231,48 +212,6 @@ func (p *Prefetcher) allocateCarriers() error {
 		p.free <- c
 	}
 	return nil
-}
-
-// hostSlotBytes is the size of a host slot of n batches.
-func (p *Prefetcher) hostSlotBytes(n int) int64 {
-	return int64(n-1)*p.stride + p.layout.Bytes()
-}
-
-// deviceBytes is the device memory for n batches a copy.
-func (p *Prefetcher) deviceBytes(n int) int64 {
-	bytes := int64(p.options.Depth) * int64(n) * stride(p.out)
-	if p.options.Transform != nil {
-		bytes += raws * int64(n) * p.stride
-	}
-	if p.scratch != nil {
-		bytes += p.scratch.Bytes()
-	}
-	return bytes
-}
-
-// batchesPerCopy is how many batches travel in one upload.
-func (p *Prefetcher) batchesPerCopy() int {
-	o := p.options
-	switch {
-	case p.dev == nil:
-		return 1
-	case o.BatchesPerCopy > 0:
-		return o.BatchesPerCopy
-	case p.dev.Properties().Kind == "cpu" || o.Depth == 1 || p.layout.Bytes() == 0:
-		return 1
-	}
-	n := int(min(maxBatchesPerCopy, (copyBytes+p.stride-1)/p.stride))
-	if batches, known := p.loader.Batches(); known {
-		n = min(n, batches)
-	}
-	pinned := o.PinnedBytes
-	if pinned == 0 {
-		pinned = pinnedpool.DefaultBudget()
-	}
-	for n > 1 && (int64(o.HostSlots)*p.hostSlotBytes(n) > pinned || o.DeviceBytes > 0 && p.deviceBytes(n) > o.DeviceBytes) {
-		n--
-	}
-	return max(n, 1)
 }
 
 // Epoch is the epoch of the cursor: that of the next batch to be delivered.

@@ -1,0 +1,69 @@
+package prefetch_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// The number of host slots that is chosen keeps large rings within a cache's size
+// and gives small ones more slots than a few.
+func TestHostSlotsAreChosenByTheirSize(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct{ bytes, budget, want int }{
+		{1000, 0, 8}, {mib - 1, 0, 8}, {mib, 0, 16}, {4 * mib, 0, 16}, {16 * mib, 0, 8}, {38 * mib, 0, 3}, {60 * mib, 0, 3},
+		{8 * mib, 48 * mib, 6}, {8 * mib, 24 * mib, 3},
+	} {
+		t.Run(fmt.Sprintf("bytes=%d/budget=%d", c.bytes, c.budget), func(t *testing.T) { // 256 are the index field's
+			ld, err := loader.New(canary{n: 1, width: c.bytes - 256}, loader.Options{BatchSize: 1})
+			require.NoError(t, err)
+			pf, err := prefetch.NewHost(ld, prefetch.Options{PinnedBytes: int64(c.budget)})
+			require.NoError(t, err)
+			require.Equal(t, c.want, pf.Plan().HostSlots)
+			require.NoError(t, pf.Close())
+		})
+	}
+}
+
+func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
+	data := canary{n: 8, width: 1000}
+	bytes := func(po prefetch.Options) prefetch.Plan {
+		r := newRig(t, data, cpu.Options{}, plain, po)
+		defer r.close()
+		return r.pf.Plan()
+	}(prefetch.Options{HostSlots: 2, Depth: 2})
+	for name, po := range map[string]prefetch.Options{
+		"pinned": {HostSlots: 2, Depth: 2, PinnedBytes: bytes.HostBytes + 2*bytes.SlotBytes},
+		"device": {HostSlots: 2, Depth: 2, DeviceBytes: bytes.DeviceBytes + 2*bytes.SlotBytes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, data, cpu.Options{}, plain, po)
+			before := r.dev.Usage()
+			for _, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: data.Fields(), Slots: 3}, r.echo(always(0))) {
+				require.ErrorIs(t, err, device.ErrOutOfMemory)
+				require.ErrorContains(t, err, "budget")
+			}
+			require.Equal(t, before, r.dev.Usage(), "nothing was allocated")
+			n := 0
+			for _, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: data.Fields(), Slots: 2}, r.echo(always(0))) {
+				require.NoError(t, err)
+				n++
+			}
+			require.Equal(t, 4, n, "what fits works")
+			r.close()
+		})
+	}
+	t.Run("a host consumer's output", func(t *testing.T) {
+		ld, err := loader.New(data, plain)
+		require.NoError(t, err)
+		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, 0, data), PinnedBytes: 3 * bytes.SlotBytes})
+		require.ErrorIs(t, err, device.ErrOutOfMemory)
+	})
+}
