@@ -30,6 +30,17 @@ func (p *Prefetcher) Close() error {
 	p.inNext.Lock() // nobody starts a run or leases a slot from here on
 	defer p.inNext.Unlock()
 	stopped := errors.Join(p.takePending(), p.stop())
+	p.mu.Lock()
+	stuck := p.run // nobody starts or stops one any more
+	p.mu.Unlock()
+	if stuck != nil {
+		go func() { // the reaper: it ends when the user's code and the device's work do
+			_ = stuck.join(0)
+			p.keep(p.stop())
+			p.reap(context.Background())
+		}()
+		return stopped
+	}
 	if p.carriers == nil {
 		return errors.Join(stopped, p.closeHost())
 	}

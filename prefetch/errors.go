@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 var (
@@ -49,6 +50,22 @@ func (e *StepError) Error() string {
 }
 
 func (e *StepError) Unwrap() error { return e.Err }
+
+// StuckError says that a Transform's Apply or a Map's step has not returned within
+// the loader's GracePeriod after it was to stop. Nothing can stop it: what it may use
+// is freed when it returns, and until then nothing else can be begun.
+type StuckError struct {
+	// What is "Transform.Apply" or "the step".
+	What string
+	// Position says which batch it is at.
+	Position Position
+	// Grace is how long it was waited for.
+	Grace time.Duration
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("prefetch: %s of batch %d of epoch %d has not returned within %v", e.What, e.Position.Batch, e.Position.Epoch, e.Grace)
+}
 
 // LeaseError says that Next can't return a batch because the caller holds all the
 // slots there are. Waiting would be for ever, so Next fails at once.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -117,6 +117,7 @@ type mapping struct {
 	arrived chan arrival   // closed by the last waiter
 	waiting atomic.Int32   // waiters
 	stepped chan struct{}  // closed by the stepper
+	visit   visit          // the stepper's
 	err     error          // why there are no more steps; set before the queues are closed
 
 	// The loop's own.
@@ -220,7 +221,7 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	if len(m.rings.streams) > 1 {
 		i = m.p.streamIndex(compute)
 	}
-	if err := m.call(b, r.fields(m.p.loader.Options().Seed)); err != nil {
+	if err := m.visit.of(r.at, func() error { return m.step(b, r.fields(m.p.loader.Options().Seed)) }); err != nil {
 		return &StepError{Position: r.at, Err: err}
 	}
 	if err := r.fetch(compute, m.rings.streams[i]); err != nil {
@@ -228,16 +229,6 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	}
 	m.queues[i] <- r // it holds every result: this never blocks
 	return nil
-}
-
-// call runs the user's code, whose panic becomes an error.
-func (m *mapping) call(b Batch, out Fields) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &loader.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return m.step(b, out)
 }
 
 func (p *Prefetcher) streamIndex(s *device.Stream) int {
@@ -313,7 +304,23 @@ func (m *mapping) lend(r *result, yield func(Result, error) bool) bool {
 // on; its results are discarded.
 func (m *mapping) stop() {
 	m.cancel()
-	<-m.stepped
+	grace := m.p.loader.Options().GracePeriod
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-m.stepped:
+		m.finish()
+	case <-timer.C:
+		m.p.keep(m.visit.stuck("the step", grace))
+		go func() { // ends when the step does
+			<-m.stepped
+			m.finish()
+		}()
+	}
+}
+
+// finish takes back what is under way, when the stepper has ended.
+func (m *mapping) finish() {
 	m.p.keep(m.reader.close(m.finished))
 	ctx, cancel := context.WithTimeout(context.Background(), m.p.options.CloseTimeout)
 	defer cancel()

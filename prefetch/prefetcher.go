@@ -257,6 +257,9 @@ func (p *Prefetcher) seek(cursor loader.Cursor) error {
 	}
 	defer p.reading.Store(false)
 	err := p.stop() // the look-ahead is for another place
+	if stuck := new(StuckError); errors.As(err, &stuck) {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cursor = cursor

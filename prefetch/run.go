@@ -39,16 +39,21 @@ var errStopped = errors.New("prefetch: stopped")
 // epochs are done.
 func (p *Prefetcher) start(ctx context.Context) error {
 	p.mu.Lock()
-	going, closing, cursor := p.run != nil, p.closing, p.cursor
+	going, closing, cursor := p.run, p.closing, p.cursor
 	p.mu.Unlock()
 	if closing {
 		return ErrClosed
 	}
-	err := p.takePending()
-	switch {
-	case err != nil:
+	if err := p.takePending(); err != nil {
 		return errors.Join(err, p.stop())
-	case going || p.finished():
+	}
+	if going != nil && going.ctx.Err() != nil { // it was stuck when it was stopped
+		if err := p.stop(); err != nil {
+			return err
+		}
+		going = nil
+	}
+	if going != nil || p.finished() {
 		return nil
 	}
 	rest, cancel := context.WithTimeout(ctx, p.options.CloseTimeout)
@@ -78,23 +83,46 @@ func (p *Prefetcher) stop() error {
 	defer p.stopping.Unlock()
 	p.mu.Lock()
 	r := p.run
-	p.run = nil
 	p.mu.Unlock()
 	if r == nil {
 		return nil
 	}
 	r.cancel(errStopped)
-	if r.items != nil {
-		for s := range r.items { // until the uploader has ended
-			if s != nil {
-				p.discard(s)
-			}
-		}
+	if err := r.join(p.loader.Options().GracePeriod); err != nil {
+		return err // the run stays: what it may use can't be used or freed
 	}
+	p.mu.Lock()
+	p.run = nil
+	p.mu.Unlock()
 	err := r.filler.Close()
 	err = errors.Join(err, p.finishHost())
 	p.pool.Keep(false)
 	return err
+}
+
+// join discards what was uploaded until the uploader has ended: for a limited time,
+// unless that is 0, since a Transform that doesn't return keeps it.
+func (r *run) join(limit time.Duration) error {
+	var expired <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	for r.items != nil {
+		select {
+		case s, ok := <-r.items:
+			if !ok {
+				return nil
+			}
+			if s != nil {
+				r.p.discard(s)
+			}
+		case <-expired:
+			return r.p.transform.visit.stuck("Transform.Apply", limit)
+		}
+	}
+	return nil
 }
 
 // discard takes back a batch that was uploaded and not delivered.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -116,6 +115,7 @@ type transforming struct {
 	shapes [][]int // of the batch going in
 	// scratch is nil without Transform.Scratch.
 	scratch *scratch
+	visit   visit
 }
 
 // A raw buffer is what copies fill and the transform reads.
@@ -177,21 +177,11 @@ func (g *transforming) apply(c *carrier, raw device.View, batches int) error {
 		out := in
 		out.layout, out.shapes, out.scratch = g.p.out, s.shapes, g.scratch
 		out.memory = c.memory.Slice(int64(i)*stride(g.p.out), g.p.out.Bytes())
-		if err := g.call(out, in); err != nil {
+		if err := g.visit.of(in.at, func() error { return g.Apply(g.stream, out, in) }); err != nil {
 			return &TransformError{Position: in.at, Err: err}
 		}
 	}
 	return nil
-}
-
-// call runs the user's code, whose panic becomes an error.
-func (g *transforming) call(out, in Fields) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &loader.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return g.Apply(g.stream, out, in)
 }
 
 // rest waits until every raw buffer is read, and all that was made of it written:

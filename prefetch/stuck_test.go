@@ -1,0 +1,120 @@
+package prefetch_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+var graceful = loader.Options{BatchSize: 2, Workers: 2, GracePeriod: time.Second}
+
+// stuckTransform is passOn that does not return from batch 4 until go is closed.
+func stuckTransform(data canary, goOn <-chan struct{}) *prefetch.Transform {
+	pass := passOn(cpuSpin, 0, data)
+	return &prefetch.Transform{Out: pass.Out, Apply: func(s *device.Stream, out, in prefetch.Fields) error {
+		if in.Position().Batch == 4 {
+			<-goOn
+		}
+		return pass.Apply(s, out, in)
+	}}
+}
+
+func TestATransformThatDoesNotReturnIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data, goOn := canary{n: 40, width: 8}, make(chan struct{})
+		r := newRig(t, data, adversarial(time.Millisecond), graceful, prefetch.Options{Transform: stuckTransform(data, goOn)})
+		n := 0
+		start := time.Now()
+		for _, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			if n++; n == 2 {
+				synctest.Wait() // the uploader is in batch 4 by now
+				start = time.Now()
+				break
+			}
+		}
+		require.Equal(t, time.Second, time.Since(start))
+		state := r.pf.State()
+		var stuck *prefetch.StuckError
+		for _, err := range r.pf.Batches(t.Context()) {
+			require.ErrorAs(t, err, &stuck)
+			require.Equal(t, 4, stuck.Position.Batch)
+			require.ErrorContains(t, err, "Transform.Apply of batch 4 of epoch 0 has not returned within 1s")
+		}
+		require.ErrorAs(t, r.pf.Seek(0, 0), &stuck)
+		require.Equal(t, state, r.pf.State(), "a Seek that failed changes nothing")
+		close(goOn)
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err, "once it has returned all goes on")
+			require.Equal(t, n, b.Position().Batch)
+			n++
+		}
+		require.Equal(t, 20, n)
+		r.close()
+	})
+}
+
+func TestCloseDoesNotWaitForATransformThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data, goOn := canary{n: 40, width: 8}, make(chan struct{})
+		r := newRig(t, data, adversarial(time.Millisecond), graceful, prefetch.Options{Transform: stuckTransform(data, goOn)})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		for range 2 {
+			b, err := rd.Next(t.Context())
+			require.NoError(t, err)
+			b.Release()
+		}
+		synctest.Wait()
+		start := time.Now()
+		var stuck *prefetch.StuckError
+		require.ErrorAs(t, r.pf.Close(), &stuck)
+		require.Equal(t, time.Second, time.Since(start))
+		require.NotZero(t, r.dev.Usage().DeviceBytes, "what it may use stays")
+		close(goOn)
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		time.Sleep(time.Second)
+		r.nothingLeft()
+	})
+}
+
+func TestAStepThatDoesNotReturnIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data, goOn := canary{n: 40, width: 8}, make(chan struct{})
+		r := newRig(t, data, cpu.Options{}, graceful, prefetch.Options{})
+		echo := r.echo(always(0))
+		step := func(b prefetch.Batch, out prefetch.Fields) error {
+			if b.Position().Batch == 3 {
+				<-goOn
+			}
+			return echo(b, out)
+		}
+		start := time.Now()
+		for _, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: data.Fields()}, step) {
+			require.NoError(t, err)
+			synctest.Wait() // the step is in batch 3 by now
+			start = time.Now()
+			break
+		}
+		require.Equal(t, time.Second, time.Since(start))
+		_, err := r.pf.Open(t.Context())
+		require.ErrorIs(t, err, prefetch.ErrBusy)
+		var stuck *prefetch.StuckError
+		err = r.pf.Close()
+		require.ErrorAs(t, err, &stuck)
+		require.Equal(t, "the step", stuck.What)
+		require.Equal(t, 3, stuck.Position.Batch)
+		close(goOn)
+		synctest.Wait()
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		synctest.Wait()
+		r.nothingLeft()
+	})
+}

@@ -1,0 +1,35 @@
+package prefetch
+
+import (
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// A visit is where a goroutine of the pipeline is in the user's code, for the report
+// on code that does not return.
+type visit struct {
+	mu sync.Mutex
+	at Position
+}
+
+// of runs the user's code for a batch. Its panic becomes an error.
+func (v *visit) of(at Position, code func() error) (err error) {
+	v.mu.Lock()
+	v.at = at
+	v.mu.Unlock()
+	defer func() {
+		if r := recover(); r != nil {
+			err = &loader.PanicError{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	return code()
+}
+
+func (v *visit) stuck(what string, grace time.Duration) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return &StuckError{What: what, Position: v.at, Grace: grace}
+}
