@@ -304,10 +304,10 @@ func (p *Pool) release() error {
 	for {
 		select {
 		case b := <-p.free:
-			errs = append(errs, b.untouched(), b.copied.Close(), b.host.Free())
 			p.mu.Lock()
-			p.buffers[b.id] = nil
+			p.buffers[b.id] = nil // Stats looks at it no more
 			p.mu.Unlock()
+			errs = append(errs, b.untouched(), b.copied.Close(), b.host.Free())
 			continue
 		default:
 		}

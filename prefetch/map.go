@@ -146,8 +146,10 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 		return nil, err
 	}
 	reader.ahead = true
+	p.mapping.Store(true)
 	p.users.Add(1)
 	if err := p.useDownloads(o); err != nil {
+		p.mapping.Store(false)
 		return nil, errors.Join(err, reader.close(false), p.leave())
 	}
 	m := &mapping{p: p, reader: reader, rings: p.downloads, step: step,
@@ -321,6 +323,7 @@ func (m *mapping) stop() {
 
 // finish takes back what is under way, when the stepper has ended.
 func (m *mapping) finish() {
+	m.p.mapping.Store(false)
 	m.p.keep(m.reader.close(m.finished))
 	ctx, cancel := context.WithTimeout(context.Background(), m.p.options.CloseTimeout)
 	defer cancel()

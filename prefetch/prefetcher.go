@@ -47,6 +47,7 @@ type Prefetcher struct {
 	leases   atomic.Int32  // batches not released
 	users    atomic.Int32  // of what is freed last; see leave
 	reading  atomic.Bool   // a Reader is open
+	mapping  atomic.Bool   // a Map is under way
 	closed   chan struct{} // closed by Close
 	watch    invariants.Watch
 	inNext   sync.Mutex // held by Open and Next, so that Close can wait until nobody is in them

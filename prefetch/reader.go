@@ -55,6 +55,8 @@ type Reader struct {
 	p    *Prefetcher
 	err  error // what Next returns for ever
 	done bool
+	// epoch is the one that it reads.
+	epoch int
 	// ahead is set for a reader whose batches count as delivered only later, when
 	// their results are: it doesn't move the cursor.
 	ahead bool
@@ -74,6 +76,7 @@ func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
 		p.reading.Store(false)
 		return nil, err
 	}
+	r.epoch = p.Epoch()
 	return r, nil
 }
 
@@ -102,7 +105,11 @@ func (r *Reader) next(ctx context.Context) (Batch, error) {
 		return Batch{}, ErrBusy
 	}
 	defer p.inNext.Unlock()
-	s, err := p.next(ctx)
+	err := r.resume(ctx)
+	var s *slot
+	if err == nil {
+		s, err = p.next(ctx)
+	}
 	switch {
 	case errors.Is(err, ErrLeases):
 		return Batch{}, err
@@ -116,6 +123,18 @@ func (r *Reader) next(ctx context.Context) (Batch, error) {
 	}
 	r.delivered(s.batch.After)
 	return Batch{p: p, slot: s, generation: s.generation.Load()}, nil
+}
+
+// resume starts again what Quiesce has stopped in the middle of the epoch.
+func (r *Reader) resume(ctx context.Context) error {
+	p := r.p
+	p.mu.Lock()
+	resting := p.run == nil && p.cursor.Epoch == r.epoch && !p.closing
+	p.mu.Unlock()
+	if !resting || p.finished() {
+		return nil
+	}
+	return p.start(ctx)
 }
 
 // delivered moves the cursor (P5).

@@ -1,0 +1,30 @@
+package prefetch
+
+import "context"
+
+// Quiesce brings the pipeline to rest: producers and the uploader stop, what they
+// had ahead is discarded, and the copies in flight end. From its return until the
+// next Next no goroutine of the Prefetcher calls the device; then all goes on where
+// it stood. It may be called between two calls of Next, in the body of a range too,
+// and batches in hand stay valid.
+//
+// It is for what may not be disturbed by calls of other goroutines: capturing a CUDA
+// graph in global mode. In thread-local mode nothing disturbs a capture.
+//
+// It is ErrBusy while another goroutine is in Next and during a Map, whose steps run
+// ahead.
+func (p *Prefetcher) Quiesce(ctx context.Context) error {
+	if p.mapping.Load() || !p.inNext.TryLock() {
+		return ErrBusy
+	}
+	defer p.inNext.Unlock()
+	select {
+	case <-p.closed:
+		return ErrClosed
+	default:
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	return p.drain(ctx)
+}
