@@ -1,0 +1,106 @@
+//go:build !leat_nocuda && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/ebitengine/purego"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cuda/latch"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// The capture modes of cuStreamBeginCapture.
+const (
+	captureGlobal      = 0
+	captureThreadLocal = 1
+)
+
+// capture records submit as a graph on s, whose destruction is all that is done
+// with it.
+func capture(t *testing.T, s *device.Stream, mode uintptr, submit func()) {
+	lib, err := purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	require.NoError(t, err)
+	function := func(name string) uintptr {
+		f, err := purego.Dlsym(lib, name)
+		require.NoError(t, err)
+		return f
+	}
+	d := s.Device().Driver().(*gpu)
+	call := func(f uintptr, args func(g *group) []uintptr) uintptr {
+		g, err := d.enter("capture")
+		require.NoError(t, err)
+		r := g.call(f, args(g)...)
+		result := g.handle()
+		require.NoError(t, g.leave(r))
+		return result
+	}
+	begin, end, destroy := function("cuStreamBeginCapture_v2"), function("cuStreamEndCapture"), function("cuGraphDestroy")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	call(begin, func(*group) []uintptr { return []uintptr{uintptr(s.Handle()), mode} })
+	submit()
+	graph := call(end, func(g *group) []uintptr { return []uintptr{uintptr(s.Handle()), g.result0()} })
+	require.NotZero(t, graph)
+	call(destroy, func(*group) []uintptr { return []uintptr{graph} })
+}
+
+// A graph is captured in the middle of an epoch a hundred times: in global mode with
+// the pipeline at rest, and in thread-local mode beside it. Every batch arrives.
+func TestGPUGraphsAreCapturedBesideAPipeline(t *testing.T) {
+	const batches, tries = 8, 100
+	for name, mode := range map[string]uintptr{"global": captureGlobal, "thread-local": captureThreadLocal} {
+		t.Run(name, func(t *testing.T) {
+			dev := openGPU(t, Options{})
+			compute, other := gpuStream(t, dev, "compute"), gpuStream(t, dev, "captured")
+			require.NoError(t, latch.Spin(other, time.Microsecond)) // the kernel is loaded
+			items := make([]uint64, batches*32)
+			for i := range items {
+				items[i] = uint64(i) * 0x9e3779b97f4a7c15
+			}
+			fields := []loader.Field{{Name: "x", DType: dtype.Uint64, Shape: []int{4096}}}
+			ld, err := loader.New(loader.FromSlice(items, fields, func(_ context.Context, v uint64, row *loader.Row) error {
+				for i, x := 0, loader.Elements[uint64](row, 0); i < len(x); i++ {
+					x[i] = v + uint64(i)
+				}
+				return nil
+			}), loader.Options{BatchSize: 32, Epochs: tries})
+			require.NoError(t, err)
+			pf, err := prefetch.New(compute, ld, prefetch.Options{BatchesPerCopy: 1})
+			require.NoError(t, err)
+			got := gpuHost(t, dev, tries*batches*8)
+			n := 0
+			for pf.Epoch() < tries {
+				for b, err := range pf.Batches(t.Context()) {
+					require.NoError(t, err)
+					x := b.Field("x").View
+					require.NoError(t, compute.CopyD2H(got[8*n:8*n+8], x.Slice(x.Bytes()-8, 8)))
+					n++
+					if b.Position().Batch != 3 {
+						continue
+					}
+					if mode == captureGlobal {
+						require.NoError(t, pf.Quiesce(t.Context()))
+					}
+					capture(t, other, mode, func() { require.NoError(t, latch.Spin(other, time.Microsecond)) })
+				}
+			}
+			require.Equal(t, tries*batches, n)
+			require.NoError(t, compute.Synchronize(t.Context()))
+			for i := range n {
+				last := items[i%batches*32+31] + 4095
+				require.Equal(t, last, binary.LittleEndian.Uint64(got[8*i:]), "batch %d", i)
+			}
+			require.NoError(t, pf.Close())
+		})
+	}
+}
