@@ -24,7 +24,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		"compute streams": {ComputeStreams: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, po)
+			r := newKindRig(t, data, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, po)
 			var before, after runtime.MemStats
 			var allocations int64
 			const warmUp, batches = 500, 4000
@@ -56,7 +56,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 func TestAResultAllocatesNothing(t *testing.T) {
-	r := newRig(t, canary{n: 1 << 20, width: 16}, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, prefetch.Options{})
+	r := newKindRig(t, canary{n: 1 << 20, width: 16}, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, prefetch.Options{})
 	var before, after runtime.MemStats
 	const warmUp, batches = 500, 4000
 	n := 0

@@ -66,7 +66,18 @@ type rig struct {
 	spin    func(*device.Stream, time.Duration) error // keeps a stream busy
 }
 
+// newRig makes a pipeline on a CPU device, which is as unkind as the rules allow
+// unless co says otherwise.
 func newRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po prefetch.Options) *rig {
+	t.Helper()
+	if co.Adversary == nil {
+		co.Adversary = &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: 1}
+	}
+	return newKindRig(t, data, co, lo, po)
+}
+
+// newKindRig is newRig for what measures the device's usual cost.
+func newKindRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
 	drv, err := cpu.New(co)
 	require.NoError(t, err)
