@@ -2,6 +2,7 @@ package prefetch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -33,28 +34,38 @@ func gpu(t *testing.T) *device.Device {
 	return dev
 }
 
-// slowCopies is a GPU whose H2D copies take longer: a kernel stands before each in
-// its stream, so that a wait that is missing shows every time.
+// slowCopies is a GPU whose copies take longer: a kernel stands before each in its
+// stream, so that a wait that is missing shows every time.
 type slowCopies struct {
 	driver.Device
-	by time.Duration
+	in, out time.Duration
 }
 
 func (d slowCopies) CopyH2D(s driver.Stream, dst driver.Address, src []byte) error {
-	l := latch.SpinLaunch(d.by)
-	if err := d.Launch(s, &l); err != nil {
+	if err := d.spin(s, d.in); err != nil {
 		return err
 	}
 	return d.Device.CopyH2D(s, dst, src)
 }
 
+func (d slowCopies) CopyD2H(s driver.Stream, dst []byte, src driver.Address) error {
+	if err := d.spin(s, d.out); err != nil {
+		return err
+	}
+	return d.Device.CopyD2H(s, dst, src)
+}
+
+func (d slowCopies) spin(s driver.Stream, by time.Duration) error {
+	if by == 0 {
+		return nil
+	}
+	l := latch.SpinLaunch(by)
+	return d.Launch(s, &l)
+}
+
 func gpuRig(t *testing.T, by time.Duration, data canary, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
-	drv := gpu(t).Driver()
-	if by > 0 {
-		drv = slowCopies{drv, by}
-	}
-	return newRigOn(t, drv, latch.Spin, data, lo, po)
+	return newRigOn(t, slowCopies{gpu(t).Driver(), by, 0}, latch.Spin, data, lo, po)
 }
 
 func TestGPUEveryBatchOnceInOrder(t *testing.T) {
@@ -118,6 +129,41 @@ func TestGPUEveryEdgeIsNeeded(t *testing.T) {
 					require.Error(t, err, "the contents are right without this call")
 				})
 			}
+		}
+	}
+}
+
+func TestGPUEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
+	const ms = time.Millisecond
+	run := func(t *testing.T, compute, out time.Duration, rule devicetest.Rule) (fired int64, failed error) {
+		r := newRigOn(t, slowCopies{gpu(t).Driver(), 0, out}, latch.Spin, canary{n: 14, width: 512},
+			loader.Options{BatchSize: 1, Workers: 2}, prefetch.Options{BatchesPerCopy: 1})
+		armed := r.tap.Arm(rule)
+		for res, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: r.data.Fields(), Slots: 2}, r.echo(always(compute))) {
+			require.NoError(t, err)
+			failed = errors.Join(failed, r.verify(got(res)))
+		}
+		fired = armed.Fired()
+		r.close()
+		return fired, failed
+	}
+	for _, e := range []struct {
+		edge
+		compute, out time.Duration
+	}{
+		{edge{name: "f/Record(written)", op: devicetest.Record, event: "written", stream: "compute"}, 6 * ms, ms},
+		{edge{name: "f/Wait(written)", op: devicetest.Wait, event: "written", stream: "download"}, 6 * ms, ms},
+		{edge{name: "g/Record(fetched)", op: devicetest.Record, event: "fetched", stream: "download"}, ms, 6 * ms},
+		{edge{name: "g/Synchronize(fetched)", op: devicetest.SynchronizeEvent, event: "fetched"}, ms, 6 * ms},
+	} {
+		_, err := run(t, e.compute, e.out, devicetest.Rule{Op: e.op, Event: "no such event"})
+		require.NoError(t, err, "unmutated")
+		for k := int64(1); k <= 10; k++ {
+			t.Run(fmt.Sprintf("%s/k=%d", e.name, k), func(t *testing.T) {
+				fired, err := run(t, e.compute, e.out, devicetest.Rule{Op: e.op, Event: e.event, Stream: e.stream, Nth: k, Swallow: true})
+				require.EqualValues(t, 1, fired)
+				require.Error(t, err, "the contents are right without this call")
+			})
 		}
 	}
 }
