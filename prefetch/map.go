@@ -307,17 +307,23 @@ func (m *mapping) lend(r *result, yield func(Result, error) bool) bool {
 func (m *mapping) stop() {
 	m.cancel()
 	grace := m.p.loader.Options().GracePeriod
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-m.stepped:
-		m.finish()
-	case <-timer.C:
-		m.p.keep(m.visit.stuck("the step", grace))
-		go func() { // ends when the step does
-			<-m.stepped
+	ticker := time.NewTicker(grace)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-m.stepped:
 			m.finish()
-		}()
+			return
+		case <-ticker.C:
+		}
+		if err := m.visit.stuck("the step", grace); err != nil {
+			m.p.keep(err)
+			go func() { // ends when the step does
+				<-m.stepped
+				m.finish()
+			}()
+			return
+		}
 	}
 }
 

@@ -100,14 +100,15 @@ func (p *Prefetcher) stop() error {
 	return err
 }
 
-// join discards what was uploaded until the uploader has ended: for a limited time,
-// unless that is 0, since a Transform that doesn't return keeps it.
+// join discards what was uploaded until the uploader has ended. All that it waits for
+// ends with its context, but for a Transform that does not return: that it is in one
+// is the error after the limit, if there is one.
 func (r *run) join(limit time.Duration) error {
 	var expired <-chan time.Time
-	if limit > 0 {
-		timer := time.NewTimer(limit)
-		defer timer.Stop()
-		expired = timer.C
+	if limit > 0 && r.p.transform != nil {
+		ticker := time.NewTicker(limit)
+		defer ticker.Stop()
+		expired = ticker.C
 	}
 	for r.items != nil {
 		select {
@@ -119,7 +120,9 @@ func (r *run) join(limit time.Duration) error {
 				r.p.discard(s)
 			}
 		case <-expired:
-			return r.p.transform.visit.stuck("Transform.Apply", limit)
+			if err := r.p.transform.visit.stuck("Transform.Apply", limit); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -11,15 +11,15 @@ import (
 // A visit is where a goroutine of the pipeline is in the user's code, for the report
 // on code that does not return.
 type visit struct {
-	mu sync.Mutex
-	at Position
+	mu     sync.Mutex
+	at     Position
+	inside bool
 }
 
 // of runs the user's code for a batch. Its panic becomes an error.
 func (v *visit) of(at Position, code func() error) (err error) {
-	v.mu.Lock()
-	v.at = at
-	v.mu.Unlock()
+	v.set(at, true)
+	defer v.set(at, false)
 	defer func() {
 		if r := recover(); r != nil {
 			err = &loader.PanicError{Value: r, Stack: debug.Stack()}
@@ -28,8 +28,19 @@ func (v *visit) of(at Position, code func() error) (err error) {
 	return code()
 }
 
+func (v *visit) set(at Position, inside bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.at, v.inside = at, inside
+}
+
+// stuck is the report on code that has been waited for, nil if the goroutine is not
+// in it: then it is on its way, however slow the machine.
 func (v *visit) stuck(what string, grace time.Duration) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if !v.inside {
+		return nil
+	}
 	return &StuckError{What: what, Position: v.at, Grace: grace}
 }
