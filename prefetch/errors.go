@@ -52,8 +52,9 @@ func (e *StepError) Error() string {
 func (e *StepError) Unwrap() error { return e.Err }
 
 // StuckError says that a Transform's Apply or a Map's step has not returned within
-// the loader's GracePeriod after it was to stop. Nothing can stop it: what it may use
-// is freed when it returns, and until then nothing else can be begun.
+// the loader's GracePeriod, but a second at least, after it was to stop. Nothing can
+// stop it: what it may use is freed when it returns, and until then nothing else can
+// be begun.
 type StuckError struct {
 	// What is "Transform.Apply" or "the step".
 	What string

@@ -306,7 +306,7 @@ func (m *mapping) lend(r *result, yield func(Result, error) bool) bool {
 // on; its results are discarded.
 func (m *mapping) stop() {
 	m.cancel()
-	grace := m.p.loader.Options().GracePeriod
+	grace := m.p.grace()
 	ticker := time.NewTicker(grace)
 	defer ticker.Stop()
 	for {

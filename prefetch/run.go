@@ -88,7 +88,7 @@ func (p *Prefetcher) stop() error {
 		return nil
 	}
 	r.cancel(errStopped)
-	if err := r.join(p.loader.Options().GracePeriod); err != nil {
+	if err := r.join(p.grace()); err != nil {
 		return err // the run stays: what it may use can't be used or freed
 	}
 	p.mu.Lock()

@@ -16,6 +16,15 @@ type visit struct {
 	inside bool
 }
 
+// leastGrace is how long the user's code is waited for at least: it calls the driver,
+// which can take its time.
+const leastGrace = time.Second
+
+// grace is how long the user's code is waited for.
+func (p *Prefetcher) grace() time.Duration {
+	return max(leastGrace, p.loader.Options().GracePeriod)
+}
+
 // of runs the user's code for a batch. Its panic becomes an error.
 func (v *visit) of(at Position, code func() error) (err error) {
 	v.set(at, true)
