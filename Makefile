@@ -48,9 +48,11 @@ bench:
 train:
 	$(GO) run ./examples/train
 
-# A minute of random stops, faults and competing loaders under the race detector.
+# A minute of random stops, faults and competing loaders under the race detector;
+# another seed, or none, finds other things: make soak SEED=
+SEED ?= 1
 soak:
-	CGO_ENABLED=1 LEAT_SOAK=60s $(GO) test -race -run 'Soak' -count=1 ./prefetch
+	CGO_ENABLED=1 LEAT_SOAK=60s LEAT_SOAK_SEED=$(SEED) $(GO) test -race -run 'Soak' -count=1 ./prefetch
 
 fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 20s ./loader/idx
