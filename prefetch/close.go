@@ -11,7 +11,8 @@ import (
 // Options.CloseTimeout at most, and frees them. What can't be freed yet it reports
 // in a *CloseError: slots that the device still works on are freed by a reaper when
 // it is done, leased ones when they are released, which stays legal. An error of
-// the device or of a producer that doesn't stop is returned too. Close is
+// the device, of a producer that doesn't stop (*loader.StuckError) or of a Transform
+// or step that doesn't return (*StuckError) is returned too. Close is
 // idempotent and may be called from any goroutine, the loop's body included.
 func (p *Prefetcher) Close() error {
 	p.mu.Lock()

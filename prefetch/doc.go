@@ -7,7 +7,8 @@
 //
 // # The three edges
 //
-// All of the ordering is in protocol.go, on one screen:
+// Their ordering is in protocol.go, on one screen; stages.go has the edges of the
+// stages that not every pipeline has:
 //
 //	(a) copied → compute   the compute stream waits for the slot's ready event
 //	(b) consumed → copy    the copy stream waits for the slot's consumed events
@@ -58,16 +59,17 @@
 //
 // # Life of a Prefetcher
 //
-// New allocates; nothing runs before the first Open, which a range begins with. A range of Batches takes what
-// is left of the current epoch. When it ends by itself and the loader has a stated
-// number of Epochs with more to come, the producers go on into the next epoch, so
-// that there is no gap at the border; break, return, panic, an error and a
-// cancelled context stop and join them. Close frees everything that is not in use
-// and says what is.
+// New allocates; nothing runs before the first Open, which a range begins with. A
+// range of Batches takes what is left of the current epoch. When it ends by itself
+// and the loader has a stated number of Epochs with more to come, the producers go on
+// into the next epoch, so that there is no gap at the border; break, return, panic,
+// an error, a cancelled context and Quiesce stop and join them. Close frees everything
+// that is not in use and says what is.
 //
 // A Prefetcher's goroutines are: the loader's run (dispatcher and workers) and one
 // uploader, from the first Open until the epochs end or the range is left; the
-// pool's recycler, while copies are in flight; a Map's stepper and a waiter for each
-// of its download streams, until its loop is left. After a Close that ran into its
-// limit a reaper waits for the device and frees the rest.
+// pool's recycler, as long and until the last copy in flight ends; a Map's stepper and
+// a waiter for each of its download streams, until its loop is left. After a Close that
+// ran into its limit, and after a Transform or a step that did not return in time, a
+// reaper waits for the device, or for that code, and frees the rest.
 package prefetch

@@ -216,28 +216,7 @@ func TestGPUSteadyStateAllocatesNothing(t *testing.T) {
 	data := canary{n: 1 << 20, width: 256}
 	r := gpuRig(t, 0, data, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4},
 		prefetch.Options{Timing: true, Transform: passOn(latch.Spin, 0, data)})
-	var before, after runtime.MemStats
-	const warmUp, batches = 500, 5000
-	allocations := int64(0)
-	n := 0
-	for _, err := range r.pf.Batches(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch n++; n {
-		case warmUp:
-			allocations = r.dev.Usage().Allocations
-			runtime.GC()
-			runtime.ReadMemStats(&before)
-		case warmUp + batches:
-			runtime.ReadMemStats(&after)
-		}
-		if n == warmUp+batches {
-			break
-		}
-	}
-	require.Equal(t, allocations, r.dev.Usage().Allocations)
-	require.Less(t, after.Mallocs-before.Mallocs, uint64(batches/10))
+	r.steady(64 * 256)
 	r.close()
 }
 

@@ -29,7 +29,8 @@ type Stats struct {
 	WaitHostSlot time.Duration
 	// WaitCopy is how long the compute stream stood still on the device because a
 	// batch's copy wasn't done, CopyTime how long the copies took, both over
-	// TimedUploads. They are measured with Options.Timing only.
+	// TimedUploads. They are measured with Options.Timing only. A Transform's own time
+	// is in neither.
 	WaitCopy, CopyTime time.Duration
 	TimedUploads       int64
 	// Uploads is the number of uploads, of Options.BatchesPerCopy batches at most.

@@ -179,20 +179,27 @@ func (d *Device) FreeEvent(h driver.Event) error {
 	return nil
 }
 
+// pair is the stream and the event of a call, if it may be made. The caller holds
+// d.mu.
+func (d *Device) pair(call string, sh driver.Stream, eh driver.Event) (*stream, *event, error) {
+	s, err := d.stream(call, sh)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := d.event(call, eh)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, e, d.trip(Call{Op: call, Stream: s.name, Event: e.Name})
+}
+
 // Record implements driver.Device.
 func (d *Device) Record(eh driver.Event, sh driver.Stream) error {
 	const call = "Record"
 	d.mu.Lock()
 	defer d.unlock()
-	s, err := d.stream(call, sh)
+	s, e, err := d.pair(call, sh, eh)
 	if err != nil {
-		return err
-	}
-	e, err := d.event(call, eh)
-	if err != nil {
-		return err
-	}
-	if err := d.trip(Call{Op: call, Stream: s.name, Event: e.Name}); err != nil {
 		return err
 	}
 	r := d.newRecording()
@@ -211,15 +218,8 @@ func (d *Device) Wait(sh driver.Stream, eh driver.Event) error {
 	const call = "Wait"
 	d.mu.Lock()
 	defer d.unlock()
-	s, err := d.stream(call, sh)
+	s, e, err := d.pair(call, sh, eh)
 	if err != nil {
-		return err
-	}
-	e, err := d.event(call, eh)
-	if err != nil {
-		return err
-	}
-	if err := d.trip(Call{Op: call, Stream: s.name, Event: e.Name}); err != nil {
 		return err
 	}
 	if e.newest == nil {
