@@ -107,6 +107,25 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("a value of %d elements for field %v, want %d", e.Got, e.Field, e.Want)
 }
 
+// UnwrittenError is a field that the code for a sample left unwritten and returned
+// no error: it would have delivered what another sample left in its place. The
+// Error around it names the sample.
+type UnwrittenError struct {
+	Field Field
+	// Offset and Bytes are the part of the field's bytes in the row that was not
+	// written, found in builds with the tag invariants only. Bytes is 0 where the
+	// field was not even asked for.
+	Offset, Bytes int64
+}
+
+// Error implements error.
+func (e *UnwrittenError) Error() string {
+	if e.Bytes == 0 {
+		return fmt.Sprintf("field %v was not written: the row was not asked for it", e.Field)
+	}
+	return fmt.Sprintf("field %v was written in part: %d bytes from byte %d on were not", e.Field, e.Bytes, e.Offset)
+}
+
 // StallError is a batch that took longer than Options.StallTimeout. The Error
 // around it names the sample and the stage.
 type StallError struct {

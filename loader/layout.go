@@ -40,9 +40,10 @@ type FieldLayout struct {
 // Layout is where everything lies in a batch: field i of row r is the RowBytes
 // bytes from Offset + r·RowBytes. It is immutable and may be shared.
 type Layout struct {
-	fields []FieldLayout
-	batch  int
-	bytes  int64
+	fields  []FieldLayout
+	holding fieldSet // the fields that take any bytes
+	batch   int
+	bytes   int64
 }
 
 // NewLayout packs batch rows of the fields, in the order given. Its error joins
@@ -70,6 +71,12 @@ func NewLayout(fields []Field, batch int) (*Layout, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	l.holding = newFieldSet(len(l.fields))
+	for i, f := range l.fields {
+		if f.RowBytes > 0 {
+			l.holding.add(i)
+		}
 	}
 	return l, nil
 }

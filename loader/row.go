@@ -22,11 +22,20 @@ type Row struct {
 	seeded   bool
 	source   rand.PCG
 	random   *rand.Rand
+	asked    fieldSet // of this sample so far
 }
 
 // Bytes borrows the field's bytes in this row, in their final place: what is
-// written here is what the batch holds.
+// written here is what the batch holds. Before that they hold what an earlier
+// batch left there, so every byte of every field must be written: a field that
+// is not even asked for fails the sample with an *UnwrittenError.
 func (r *Row) Bytes(field int) []byte {
+	r.asked.add(field)
+	return r.bytes(field)
+}
+
+// bytes is Bytes, but the field does not count as asked for.
+func (r *Row) bytes(field int) []byte {
 	f := &r.layout.fields[field]
 	at := f.Offset + int64(r.number)*f.RowBytes
 	end := at + f.RowBytes
@@ -70,9 +79,25 @@ func (r *Row) Rand() *rand.Rand {
 	return r.random
 }
 
-// move points the row at another sample.
+// move points the row at another sample, or at the same one again.
 func (r *Row) move(number int, position int64) {
 	r.number, r.position, r.seeded = number, position, false
+	r.asked.clear()
+	if poisonRows {
+		r.poison()
+	}
+}
+
+// unwritten is why the row does not hold a sample although the user's code says
+// that it does: a field of it was forgotten.
+func (r *Row) unwritten() error {
+	if field := r.layout.holding.firstNotIn(r.asked); field >= 0 {
+		return &UnwrittenError{Field: r.layout.fields[field].Field}
+	}
+	if poisonRows {
+		return r.poisoned()
+	}
+	return nil
 }
 
 // Element is a Go type that a field's elements can be seen as.

@@ -38,6 +38,7 @@ func newWorker(r *Run) *worker {
 	w := &worker{run: r, indices: make([]int, min(r.loader.layout.batch, maxChunk))}
 	w.row.layout, w.row.seed = r.loader.layout, r.loader.options.Seed
 	w.row.random = rand.New(&w.row.source)
+	w.row.asked = newFieldSet(len(w.row.layout.fields))
 	w.standIn.Store(-1)
 	return w
 }
@@ -82,9 +83,6 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 	if b.encoders == nil {
 		b.order.Fill(w.indices[:c.hi-c.lo], b.filled.Position+int64(c.lo))
 	}
-	if poisonRows {
-		poison(w.run.loader.layout, b.slot.Bytes, c.lo, c.hi)
-	}
 	for next := c.lo; next < c.hi; {
 		next = w.rows(ctx, c, next)
 	}
@@ -111,6 +109,9 @@ func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int) {
 			err = e[row].Encode(ctx, &w.row)
 		} else {
 			err = w.run.loader.dataset.Read(ctx, w.indices[row-c.lo], &w.row)
+		}
+		if err == nil {
+			err = w.row.unwritten()
 		}
 		if err != nil {
 			returned = true
@@ -160,9 +161,6 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 		h := mix.Hash(w.run.loader.options.Seed, uint64(b.filled.Epoch), uint64(position), uint64(attempt), 2)
 		index, _ := bits.Mul64(h, samples)
 		w.standIn.Store(int64(index))
-		if poisonRows {
-			poison(w.run.loader.layout, b.slot.Bytes, row, row+1)
-		}
 		w.row.move(row, position)
 		if last = w.try(ctx, int(index)); last == nil {
 			b.substitute(Substitution{
@@ -185,6 +183,9 @@ func (w *worker) try(ctx context.Context, index int) (err error) {
 	}()
 	err = w.run.loader.dataset.Read(ctx, index, &w.row)
 	returned = true
+	if err == nil {
+		err = w.row.unwritten()
+	}
 	return err
 }
 

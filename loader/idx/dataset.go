@@ -2,6 +2,7 @@ package idx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -15,6 +16,9 @@ func Dataset(images, labels *Array) (loader.Dataset, error) {
 	if images == nil || labels == nil {
 		return nil, fmt.Errorf("idx: a dataset of no images or no labels")
 	}
+	if err := errors.Join(images.validate("images"), labels.validate("labels")); err != nil {
+		return nil, err
+	}
 	n := images.Shape[0]
 	if labels.Shape[0] != n {
 		return nil, fmt.Errorf("idx: %d images and %d labels, want as many", n, labels.Shape[0])
@@ -23,6 +27,22 @@ func Dataset(images, labels *Array) (loader.Dataset, error) {
 	d.add("image", images)
 	d.add("label", labels)
 	return d, nil
+}
+
+// validate checks an array that may not have come from Read: rows cut from data of
+// another size would be parts of others.
+func (a *Array) validate(what string) error {
+	if len(a.Shape) == 0 {
+		return fmt.Errorf("idx: %s have no dimension, want at least one", what)
+	}
+	l, err := loader.NewLayout([]loader.Field{{Name: what, DType: a.DType, Shape: a.Shape}}, 1)
+	if err != nil {
+		return fmt.Errorf("idx: %s: %w", what, err)
+	}
+	if l.Bytes() != int64(len(a.Data)) {
+		return fmt.Errorf("idx: %s of %v%v have %d bytes of data, want %d", what, a.DType, a.Shape, len(a.Data), l.Bytes())
+	}
+	return nil
 }
 
 type dataset struct {

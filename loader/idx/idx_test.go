@@ -207,11 +207,34 @@ func TestADatasetServesImagesAndLabels(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, ds.(loader.Fingerprinter).Fingerprint(), other.(loader.Fingerprinter).Fingerprint())
 
-	labels.Shape[0] = 3
+	labels.Shape[0], labels.Data = 3, make([]byte, 12)
 	_, err = idx.Dataset(images, labels)
 	require.ErrorContains(t, err, "2 images and 3 labels")
 	_, err = idx.Dataset(images, nil)
 	require.Error(t, err)
+}
+
+// Rows of an array whose data is not what its shape says would be cut wrong.
+func TestADatasetOfArraysThatDoNotHoldTogetherIsRefused(t *testing.T) {
+	good := func() *idx.Array { return &idx.Array{DType: dtype.Int16, Shape: []int{2, 3}, Data: make([]byte, 12)} }
+	_, err := idx.Dataset(good(), good())
+	require.NoError(t, err)
+	for want, spoil := range map[string]func(a *idx.Array){
+		"have 11 bytes of data, want 12": func(a *idx.Array) { a.Data = a.Data[:11] },
+		"have 8 bytes of data, want 12":  func(a *idx.Array) { a.Data = a.Data[:8] },
+		"have 14 bytes of data, want 12": func(a *idx.Array) { a.Data = make([]byte, 14) },
+		"have no dimension":              func(a *idx.Array) { a.Shape = nil },
+		"dimensions of 0 or more":        func(a *idx.Array) { a.Shape = []int{2, -3} },
+		"a valid element type":           func(a *idx.Array) { a.DType = 0 },
+	} {
+		bad := good()
+		spoil(bad)
+		_, err := idx.Dataset(bad, good())
+		require.ErrorContains(t, err, "images")
+		require.ErrorContains(t, err, want)
+		_, err = idx.Dataset(good(), bad)
+		require.ErrorContains(t, err, "labels")
+	}
 }
 
 func TestMNIST(t *testing.T) {
