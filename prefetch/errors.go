@@ -23,6 +23,26 @@ var (
 	errMaxStreams = errors.New("prefetch: as many streams use the batch already as Options.MaxStreams allows")
 )
 
+// disown hides what Next decides by in an error that isn't its own.
+func disown(err error) error {
+	if _, own := err.(*LeaseError); own || !errors.Is(err, ErrEpochEnd) && !errors.Is(err, ErrLeases) {
+		return err
+	}
+	return foreign{err}
+}
+
+// A foreign error is one of the user's that wraps ErrEpochEnd or ErrLeases, which it
+// is not to be taken for.
+type foreign struct{ err error }
+
+func (f foreign) Error() string { return f.err.Error() }
+
+func (f foreign) Is(target error) bool {
+	return target != ErrEpochEnd && target != ErrLeases && errors.Is(f.err, target)
+}
+
+func (f foreign) As(target any) bool { return errors.As(f.err, target) }
+
 // TransformError is an error of Transform.Apply.
 type TransformError struct {
 	// Position says which batch it was.

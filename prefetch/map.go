@@ -38,7 +38,7 @@ func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Res
 		defer m.stop()
 		for {
 			r, err := m.next(ctx)
-			if errors.Is(err, ErrEpochEnd) {
+			if err == errEpochOver {
 				return
 			}
 			if err != nil {
@@ -200,7 +200,7 @@ func (m *mapping) steps(ctx context.Context) {
 			m.err = context.Cause(ctx)
 			return
 		}
-		b, err := m.reader.next(ctx)
+		b, err := m.reader.next(ctx, false)
 		if err == nil {
 			err = m.one(b, r, number)
 		} else {
@@ -287,7 +287,7 @@ func (m *mapping) deliver(r *result) {
 
 // end is the natural end, if it is one.
 func (m *mapping) end() {
-	if errors.Is(m.err, ErrEpochEnd) {
+	if m.err == errEpochOver {
 		m.finished = true
 		m.p.delivered(m.p.epochAfter())
 	}

@@ -2,7 +2,6 @@ package prefetch
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/leat-go/leat/device"
@@ -27,8 +26,8 @@ func (p *Prefetcher) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 		}
 		defer func() { p.keep(r.Close()) }()
 		for {
-			b, err := r.next(ctx)
-			if errors.Is(err, ErrEpochEnd) {
+			b, err := r.next(ctx, false)
+			if err == errEpochOver {
 				return
 			}
 			if err != nil {
@@ -74,6 +73,9 @@ func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
 	defer p.inNext.Unlock()
 	if err := p.start(ctx); err != nil {
 		p.reading.Store(false)
+		if a, ok := err.(again); ok {
+			return nil, a.error
+		}
 		return nil, err
 	}
 	r.epoch = p.Epoch()
@@ -82,18 +84,33 @@ func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
 
 // Next returns the next batch, which the caller owns until Release. Behind the
 // epoch's last batch it returns ErrEpochEnd, and from then on. If the caller holds
-// every slot it returns a *LeaseError at once and may be called again. After any
-// other error the Reader is at its end, and the cursor behind the last batch
-// delivered.
-func (r *Reader) Next(ctx context.Context) (Batch, error) {
-	b, err := r.next(ctx)
-	if err == nil {
-		b.slot.history.take(2)
+// every slot it returns a *LeaseError at once, and if ctx ends its cause: then nothing
+// is lost, and it may be called again. After any other error the Reader is at its end,
+// and the cursor behind the last batch delivered.
+//
+// errors.Is finds ErrEpochEnd and ErrLeases only where they are Next's own, also if an
+// error of the user's, who reads from another pipeline perhaps, wraps them.
+func (r *Reader) Next(ctx context.Context) (Batch, error) { return r.take(ctx, false) }
+
+// WaitNext is Next for batches that other goroutines release: while every slot is
+// held it waits for them, until ctx ends or the Prefetcher is closed. With nobody to
+// release one it waits for ever.
+func (r *Reader) WaitNext(ctx context.Context) (Batch, error) { return r.take(ctx, true) }
+
+func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
+	b, err := r.next(ctx, wait)
+	switch {
+	case err == nil:
+		b.slot.history.take(3)
+	case err == errEpochOver:
+		err = ErrEpochEnd
+	default:
+		err = disown(err)
 	}
 	return b, err
 }
 
-func (r *Reader) next(ctx context.Context) (Batch, error) {
+func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	if r.err != nil {
 		return Batch{}, r.err
 	}
@@ -108,15 +125,18 @@ func (r *Reader) next(ctx context.Context) (Batch, error) {
 	err := r.resume(ctx)
 	var s *slot
 	if err == nil {
-		s, err = p.next(ctx)
+		s, err = p.next(ctx, wait)
 	}
-	switch {
-	case errors.Is(err, ErrLeases):
-		return Batch{}, err
-	case err != nil:
+	switch e := err.(type) {
+	case nil:
+	case *LeaseError:
+		return Batch{}, e
+	case again:
+		return Batch{}, e.error
+	default:
 		r.err = err
 		p.reported(err)
-		if errors.Is(err, ErrEpochEnd) {
+		if err == errEpochOver {
 			r.delivered(p.epochAfter())
 		}
 		return Batch{}, err
@@ -147,7 +167,7 @@ func (r *Reader) delivered(after loader.Cursor) {
 // Close ends the reading. After ErrEpochEnd the producers go on into the next
 // epoch, if the loader has one; else they are stopped and joined, and what they had
 // ahead is discarded. Batches not released stay valid. Close is idempotent.
-func (r *Reader) Close() error { return r.close(errors.Is(r.err, ErrEpochEnd)) }
+func (r *Reader) Close() error { return r.close(r.err == errEpochOver) }
 
 // close is Close; the epoch came to its natural end or was left before.
 func (r *Reader) close(natural bool) error {
@@ -166,19 +186,23 @@ func (r *Reader) close(natural bool) error {
 	return err
 }
 
-// next waits for the next slot and leases it.
-func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
+// next waits for the next slot and leases it; for one that the user holds only if
+// that is wanted.
+func (p *Prefetcher) next(ctx context.Context, wait bool) (*slot, error) {
 	if err := p.mayRead(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, again{err}
+		}
 		return nil, err
 	}
 	if p.run == nil {
-		return nil, ErrEpochEnd // all epochs are done
+		return nil, errEpochOver // all epochs are done
 	}
-	if p.exhausted() && !p.run.atEnd {
+	if !wait && p.exhausted() && !p.run.atEnd {
 		return nil, p.leaseError()
 	}
 	s, err := p.run.next(ctx)
-	if errors.Is(err, ErrEpochEnd) {
+	if err == errEpochOver {
 		p.run.atEnd = false
 		p.run.epoch++
 	}
@@ -186,6 +210,10 @@ func (p *Prefetcher) next(ctx context.Context) (*slot, error) {
 		return nil, err
 	}
 	if err := p.handOver(ctx, s); err != nil {
+		if p.dev == nil && ctx.Err() != nil {
+			p.run.head = s
+			return nil, again{context.Cause(ctx)}
+		}
 		s.move(ready, free)
 		p.back(s.carrier, false)
 		return nil, err
@@ -232,7 +260,7 @@ func (p *Prefetcher) handOver(ctx context.Context, s *slot) error {
 	case s.carrier == nil:
 		return nil
 	case p.dev == nil:
-		return s.carrier.ready.Synchronize(ctx)
+		return p.run.arrived(ctx, s.carrier.ready)
 	}
 	s.stream = p.nextStream()
 	if err := p.timeline.reached(s.stream, s.carrier); err != nil {

@@ -29,11 +29,21 @@ type run struct {
 	beyond  []loader.Filled // at most one, which lies in another host slot
 
 	// The reader's own.
-	epoch int  // of the batch to come
-	atEnd bool // the epoch's last batch is delivered, its end not yet
+	head  *slot // taken from items, not delivered yet: the caller's context ended
+	epoch int   // of the batch to come
+	atEnd bool  // the epoch's last batch is delivered, its end not yet
 }
 
 var errStopped = errors.New("prefetch: stopped")
+
+// errEpochOver is the end of an epoch, or of all. It is told by its identity, and no
+// user gets hold of it: an error of theirs, or the cause that they end a context
+// with, may wrap ErrEpochEnd or be it, and is an error all the same.
+var errEpochOver = errors.New("prefetch: the epoch is over")
+
+// again is the end of the caller's own context: nothing is lost, and the call may be
+// made again.
+type again struct{ error }
 
 // start makes a run at the cursor, unless one goes on from the last epoch or all
 // epochs are done.
@@ -59,6 +69,9 @@ func (p *Prefetcher) start(ctx context.Context) error {
 	rest, cancel := context.WithTimeout(ctx, p.options.CloseTimeout)
 	defer cancel()
 	if err := p.recover(rest); err != nil {
+		if ctx.Err() != nil {
+			return again{err}
+		}
 		return err
 	}
 	r := &run{p: p, epoch: cursor.Epoch}
@@ -104,6 +117,10 @@ func (p *Prefetcher) stop() error {
 // ends with its context, but for a Transform that does not return: that it is in one
 // is the error after the limit, if there is one.
 func (r *run) join(limit time.Duration) error {
+	if s := r.head; s != nil {
+		r.head = nil
+		r.p.discard(s)
+	}
 	var expired <-chan time.Time
 	if limit > 0 && r.p.transform != nil {
 		ticker := time.NewTicker(limit)
@@ -201,13 +218,14 @@ func (r *run) next(ctx context.Context) (*slot, error) {
 	device := min(waited, max(0, r.p.memory.waiting()-producers))
 	r.p.counters.waitDevice.Add(int64(device))
 	r.p.counters.waitProducer.Add(int64(waited - device))
-	if err != nil && errors.Is(err, loader.ErrEnd) {
-		err = ErrEpochEnd
-	}
 	return s, err
 }
 
 func (r *run) wait(ctx context.Context) (*slot, error) {
+	if s := r.head; s != nil {
+		r.head = nil
+		return s, nil
+	}
 	if r.items == nil {
 		return r.nextHost(ctx)
 	}
@@ -217,11 +235,11 @@ func (r *run) wait(ctx context.Context) (*slot, error) {
 		case !ok:
 			return nil, r.err
 		case s == nil:
-			return nil, ErrEpochEnd
+			return nil, errEpochOver
 		}
 		return s, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, again{context.Cause(ctx)}
 	case <-r.p.closed:
 		return nil, ErrClosed
 	}
@@ -231,8 +249,10 @@ func (r *run) wait(ctx context.Context) (*slot, error) {
 func (r *run) nextHost(ctx context.Context) (*slot, error) {
 	f, err := r.filler.Next(ctx) // ends with r.ctx too, which Close ends
 	switch {
-	case errors.Is(err, loader.ErrEpochEnd):
-		return nil, ErrEpochEnd
+	case err != nil && ctx.Err() != nil && err == context.Cause(ctx):
+		return nil, again{err}
+	case err == loader.ErrEpochEnd || err == loader.ErrEnd:
+		return nil, errEpochOver
 	case err != nil:
 		return nil, err
 	}
@@ -240,6 +260,18 @@ func (r *run) nextHost(ctx context.Context) (*slot, error) {
 	s.hold(f)
 	s.move(free, ready)
 	return s, nil
+}
+
+// arrived waits on the host for what a host consumer's transform has written, until
+// ctx or the run ends.
+func (r *run) arrived(ctx context.Context, ready *device.Event) error {
+	if done, err := ready.Done(); done || err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })()
+	return ready.Synchronize(ctx)
 }
 
 // upload is the uploader: it joins filled host memory with a free carrier and
@@ -255,8 +287,11 @@ func (r *run) upload() {
 				return
 			}
 		}
-		if errors.Is(end, loader.ErrEpochEnd) {
+		switch end {
+		case loader.ErrEpochEnd:
 			end = r.endEpoch()
+		case loader.ErrEnd:
+			end = errEpochOver
 		}
 		if end != nil {
 			r.err = end
@@ -373,7 +408,7 @@ func (r *run) endEpoch() error {
 		return err
 	}
 	if r.p.loader.Options().Epochs == 0 {
-		return ErrEpochEnd
+		return errEpochOver
 	}
 	return nil
 }
