@@ -50,16 +50,21 @@ type Substitution struct {
 type batch struct {
 	// Written by the dispatcher before the first chunk is handed out, but for
 	// filled's counts, which are final before the dispatcher lets go of its share.
-	slot    Slot
-	owned   bool  // whether there is a slot: not with a failure between batches
-	number  int64 // in the run
-	order   Order // of a Dataset's samples
-	opened  time.Time
-	filled  Filled
-	dropped bool // the iterator ended before the global batch was full
+	slot   Slot
+	owned  bool  // whether there is a slot: not with a failure between batches
+	number int64 // in the run
+	order  Order // of a Dataset's samples
+	opened time.Time
+	filled Filled
 
 	// encoders are an Iterable's samples by row, nil with a Dataset.
 	encoders []Encoder
+
+	// open is set from the opening of the batch until its slot leaves the Run.
+	open atomic.Bool
+	// written counts the rows that were written whole: what was skipped, for
+	// whatever reason, can't be taken for data (R3).
+	written atomic.Int64
 
 	// shares counts the chunks handed out and not done, and the dispatcher itself.
 	shares    atomic.Int64
@@ -67,6 +72,7 @@ type batch struct {
 	done      chan struct{} // holds one token once all shares are given up
 
 	mu          sync.Mutex
+	dropped     bool   // it is not to be delivered: the iterator ended before the global batch was full
 	failure     *Error // at the lowest position so far
 	substituted []Substitution
 }
@@ -81,9 +87,10 @@ type chunk struct {
 // left: Next has taken the token.
 func (b *batch) begin(slot Slot, number int64, opened time.Time, filled Filled) {
 	b.slot, b.owned, b.number, b.opened = slot, true, number, opened
-	b.filled, b.dropped = filled, false
+	b.filled = filled
 	b.filled.Slot = slot
-	b.failure, b.substituted = nil, b.substituted[:0]
+	b.dropped, b.failure, b.substituted = false, nil, b.substituted[:0]
+	b.written.Store(0)
 	b.shares.Store(1)
 }
 
@@ -95,13 +102,26 @@ func (b *batch) release() {
 	}
 }
 
-// fail keeps the failure at the lowest position.
-func (b *batch) fail(err *Error) {
+// fail keeps the failure at the lowest position, and has the run skip what is
+// behind the batch, unless nobody will hear of the failure.
+func (b *batch) fail(r *Run, err *Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failure == nil || err.Position < b.failure.Position {
 		b.failure = err
 	}
+	if !b.dropped {
+		r.fail(b.number)
+	}
+}
+
+// drop decides that the batch, the newest one, is not delivered. A failure in it is
+// as if it had not been.
+func (b *batch) drop(r *Run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dropped = true
+	r.failed.CompareAndSwap(b.number, none)
 }
 
 // failedBefore reports whether rows from row on need not be read any more,
@@ -123,6 +143,9 @@ func (b *batch) substitute(s Substitution) {
 func (b *batch) result(allowed int) (Filled, error) {
 	if b.failure != nil {
 		return Filled{}, b.failure
+	}
+	if b.written.Load() != int64(b.filled.N) {
+		return Filled{}, errSkipped
 	}
 	if len(b.substituted) == 0 {
 		return b.filled, nil

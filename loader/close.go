@@ -8,8 +8,10 @@ import (
 // Close ends the run: it cancels the context that samples are read under, joins
 // the goroutines, and puts the slots back that were not delivered. User code that
 // does not return within Options.GracePeriod is reported as a *StuckError for
-// each sample, and its slot is quarantined. Later calls return what the first
-// did. Batches already delivered stay the caller's.
+// each sample, and its slot is quarantined; should it return later, the slot is
+// put back then. A panic in user code that came too late for Next, in an
+// iterator's clean-up for one, is reported too, as an *Error. Later calls return
+// what the first did. Batches already delivered stay the caller's.
 func (r *Run) Close() error {
 	r.closing.Do(func() { r.closeErr = r.close() })
 	return r.closeErr
@@ -18,6 +20,17 @@ func (r *Run) Close() error {
 func (r *Run) close() error {
 	r.stop(ErrClosed)
 	stuck, err := r.join()
+	r.drain(stuck)
+	if len(stuck) > 0 {
+		go r.comeBack(stuck) // ends when the user's code does
+	}
+	r.after.Lock()
+	defer r.after.Unlock()
+	return errors.Join(err, r.afterwards)
+}
+
+// drain returns the slots of the batches that were not delivered.
+func (r *Run) drain(stuck map[*batch]error) {
 	r.consumer.Lock()
 	defer r.consumer.Unlock()
 	if r.head != nil {
@@ -28,13 +41,13 @@ func (r *Run) close() error {
 		select {
 		case b, ok := <-r.order:
 			if !ok {
-				return err
+				return
 			}
 			if b != nil {
 				r.putBack(b, stuck)
 			}
 		default:
-			return err
+			return
 		}
 	}
 }
@@ -45,13 +58,18 @@ func (r *Run) join() (stuck map[*batch]error, err error) {
 	grace := r.loader.options.GracePeriod
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	select {
-	case <-r.joined:
-		return nil, nil
-	case <-timer.C:
+	var suspects []suspect
+	for len(suspects) == 0 { // what is in our own code ends soon
+		select {
+		case <-r.joined:
+			return nil, nil
+		case <-timer.C:
+			timer.Reset(grace)
+		}
+		suspects = r.suspects()
 	}
 	stuck = make(map[*batch]error)
-	for _, s := range r.suspects() {
+	for _, s := range suspects {
 		e := &StuckError{
 			Epoch: s.epoch, Batch: s.number, Sample: s.sample, Position: s.position,
 			Stage: s.stage, Grace: grace, Stack: stackOf(s.goroutine),
@@ -71,6 +89,15 @@ func (r *Run) putBack(b *batch, stuck map[*batch]error) {
 	case stuck[b] != nil:
 		r.mem.Quarantine(b.slot, stuck[b])
 	default:
+		r.mem.Put(b.slot)
+	}
+}
+
+// comeBack puts back the slots in quarantine when nothing can write to them any
+// more.
+func (r *Run) comeBack(stuck map[*batch]error) {
+	<-r.joined
+	for b := range stuck {
 		r.mem.Put(b.slot)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // dispatcher opens batches in order, each in a slot of its own, and hands their
@@ -15,11 +16,13 @@ type dispatcher struct {
 	batches map[int]*batch // by slot ID
 	number  int64          // of the next batch
 
-	goroutine atomic.Uint64
+	// What a report on a dispatcher that hangs needs; see suspect.
+	goroutine       atomic.Uint64
+	epoch, position atomic.Int64
+	getting         atomic.Bool // inside Memory.Get
 	// iterating is since when, after the Run's start, the user's iterator has had
 	// the goroutine; 0 while it has not. It is to give the sample at position.
-	iterating       atomic.Int64
-	epoch, position atomic.Int64
+	iterating atomic.Int64
 }
 
 // loop opens the batches from the cursor on.
@@ -29,6 +32,20 @@ func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 	defer r.leave()
 	defer close(r.order)
 	defer close(r.work)
+	returned := false
+	defer func() {
+		if !returned { // the Memory's methods are all of the user's that is called outside of all
+			d.fail(ctx, &Error{Sample: -1, Epoch: at.Epoch, Stage: StageSlot, Err: caught(recover())})
+		}
+	}()
+	r.exhausted = d.epochs(ctx, at)
+	returned = true
+}
+
+// epochs opens one epoch after the other. It reports whether it came to the end of
+// the last.
+func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
+	r := d.run
 	epoch := d.indexed
 	if r.loader.iterable != nil {
 		epoch = d.iterate
@@ -36,7 +53,7 @@ func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 	epochs := r.loader.options.Epochs
 	for epochs == 0 || at.Epoch < epochs {
 		if !epoch(ctx, at) || !d.push(ctx, nil) {
-			return
+			return false
 		}
 		at = Cursor{Epoch: at.Epoch + 1}
 		if epochs > 0 {
@@ -45,9 +62,10 @@ func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 		select {
 		case <-r.demand:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // indexed opens the batches of one epoch of a Dataset. It reports whether the
@@ -86,7 +104,7 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		Position: position, After: from,
 	}
 	asked := time.Now()
-	slot, err := r.mem.Get(ctx)
+	slot, err := d.get(ctx, filled)
 	opened := time.Now()
 	r.waitSlot.Add(int64(opened.Sub(asked)))
 	if ctx.Err() != nil {
@@ -95,15 +113,14 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		}
 		return nil
 	}
-	if need := r.loader.layout.bytes; err == nil && int64(len(slot.Bytes)) < need {
-		r.mem.Put(slot)
-		err = fmt.Errorf("slot %d has %d bytes, a batch takes %d", slot.ID, len(slot.Bytes), need)
+	var b *batch
+	if err == nil {
+		b, err = d.batch(slot)
 	}
 	if err != nil {
-		d.fail(ctx, &Error{Epoch: filled.Epoch, Batch: filled.Batch, Sample: -1, Position: position, Stage: StageSlot, Err: err})
+		d.fail(ctx, noSlot(filled, err))
 		return nil
 	}
-	b := d.batch(slot.ID)
 	b.begin(slot, d.number, opened, filled)
 	d.number++
 	if !d.push(ctx, b) {
@@ -112,17 +129,58 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 	return b
 }
 
-// batch returns the batch that belongs to a slot.
-func (d *dispatcher) batch(slot int) *batch {
-	b := d.batches[slot]
+// get asks the Memory for a slot. A panic there is an error, and runtime.Goexit is
+// made the run's failure at once: nothing is returned then.
+func (d *dispatcher) get(ctx context.Context, filled Filled) (slot Slot, err error) {
+	d.epoch.Store(int64(filled.Epoch))
+	d.position.Store(filled.After.Position)
+	d.getting.Store(true)
+	returned := false
+	defer func() {
+		d.getting.Store(false)
+		if returned {
+			return
+		}
+		if err = caught(recover()); err == errGoexit {
+			d.fail(ctx, noSlot(filled, err))
+		}
+	}()
+	if err = ctx.Err(); err == nil { // in this order with getting, as in worker.fill
+		slot, err = d.run.mem.Get(ctx)
+	}
+	returned = true
+	return slot, err
+}
+
+// noSlot is the failure of a batch that got no slot.
+func noSlot(filled Filled, err error) *Error {
+	return &Error{Epoch: filled.Epoch, Batch: filled.Batch, Sample: -1, Position: filled.Position, Stage: StageSlot, Err: err}
+}
+
+// batch returns the batch that belongs to a slot, which the Memory has given out.
+func (d *dispatcher) batch(slot Slot) (*batch, error) {
+	l := d.run.loader
+	b := d.batches[slot.ID]
 	if b == nil {
 		b = &batch{done: make(chan struct{}, 1)}
-		if d.run.loader.iterable != nil {
-			b.encoders = make([]Encoder, d.run.loader.layout.batch)
+		if l.iterable != nil {
+			b.encoders = make([]Encoder, l.layout.batch)
 		}
-		d.batches[slot] = b
+		d.batches[slot.ID] = b
 	}
-	return b
+	if !b.open.CompareAndSwap(false, true) {
+		return nil, fmt.Errorf("slot %d was given out while it was out", slot.ID)
+	}
+	var err error
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(slot.Bytes))); at%slotAlign != 0 {
+		err = fmt.Errorf("slot %d begins at %#x, want a multiple of %d", slot.ID, at, slotAlign)
+	} else if need := l.layout.bytes; int64(len(slot.Bytes)) < need {
+		err = fmt.Errorf("slot %d has %d bytes, a batch takes %d", slot.ID, len(slot.Bytes), need)
+	}
+	if err != nil {
+		d.run.mem.Put(slot)
+	}
+	return b, err
 }
 
 // fail ends the run with a failure that no open batch is to blame for, behind
@@ -144,6 +202,7 @@ func (d *dispatcher) push(ctx context.Context, b *batch) bool {
 		}
 	}
 	if b != nil && b.owned {
+		b.open.Store(false)
 		d.run.mem.Put(b.slot)
 	}
 	return false

@@ -41,10 +41,10 @@
 //	R1  A slot is owned by exactly one of: the Memory, the Run, the caller of Next.
 //	R2  A row is written by one worker, and only between the opening of its batch
 //	    and the giving up of that chunk's share.
-//	R3  A batch is delivered only when all shares are given up, and after every
-//	    batch opened before it.
+//	R3  A batch is delivered only when all shares are given up and each of its
+//	    rows was written, and after every batch opened before it.
 //	R4  After Close a slot goes back only if nothing can write to it any more;
-//	    else it is quarantined.
+//	    else it is quarantined until then.
 //
 // A Run allocates when it starts and when it sees a slot for the first time, and
 // nothing for a batch.

@@ -141,8 +141,8 @@ func (e *StallError) Error() string {
 }
 
 // StuckError is user code that did not return within Options.GracePeriod after
-// its context was cancelled. Its goroutine lives on until it does; its slot is
-// quarantined.
+// its context was cancelled. Its goroutine lives on until it does; so long its
+// slot is quarantined.
 type StuckError struct {
 	// Epoch, Batch, Sample, Position and Stage are as in Error.
 	Epoch, Batch, Sample int
@@ -156,6 +156,9 @@ type StuckError struct {
 
 // Error implements error.
 func (e *StuckError) Error() string {
+	if e.Sample < 0 {
+		return fmt.Sprintf("loader: epoch %d, batch %d: %s ignored its context for %v\n\n%s", e.Epoch, e.Batch, e.Stage, e.Grace, e.Stack)
+	}
 	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s ignored its context for %v\n\n%s",
 		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Grace, e.Stack)
 }
@@ -188,3 +191,12 @@ func (e *SubstituteError) Unwrap() []error {
 // errGoexit is the failure of user code that called runtime.Goexit, as the Fatal
 // methods of package testing do.
 var errGoexit = errors.New("the goroutine was ended by runtime.Goexit")
+
+// The failures of an Iterable that gives nil.
+var (
+	errNoIterator = errors.New("Samples returned nil, want an iterator")
+	errNoSample   = errors.New("the iterator gave neither a sample nor an error")
+)
+
+// errSkipped is for rows that nobody wrote though nothing went wrong.
+var errSkipped = errors.New("samples were skipped: a mistake in package loader")

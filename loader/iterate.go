@@ -26,35 +26,63 @@ type stream struct {
 // run goes on.
 func (d *dispatcher) iterate(ctx context.Context, at Cursor) (ok bool) {
 	s := &stream{dispatcher: d, begin: at}
-	returned := false
+	if s.all(ctx) {
+		return s.end(ctx)
+	}
+	return false
+}
+
+// all takes what the iterator gives. It reports whether the iterator ended by
+// itself.
+func (s *stream) all(ctx context.Context) (natural bool) {
+	going, returned := true, false
 	defer func() {
-		d.iterating.Store(0)
-		if !returned {
-			s.fail(ctx, caught(recover()))
-			ok = false
+		s.iterating.Store(0)
+		if returned {
+			return
 		}
+		err := s.failure(caught(recover()))
+		if going && ctx.Err() == nil {
+			s.fail(ctx, err)
+		} else {
+			s.run.late(err) // in its clean-up
+		}
+		natural = false
 	}()
 	s.enter()
-	for encoder, err := range d.run.loader.iterable.Samples(ctx, at.Epoch) {
-		d.iterating.Store(0)
-		if ctx.Err() != nil {
-			returned = true
-			return false
+	if ctx.Err() == nil { // in this order with enter, as in worker.fill
+		samples := s.run.loader.iterable.Samples(ctx, s.begin.Epoch)
+		if samples == nil {
+			samples = noIterator
 		}
-		if err != nil {
-			returned = true
-			s.fail(ctx, err)
-			return false
+		for encoder, err := range samples {
+			s.iterating.Store(0)
+			going = s.next(ctx, encoder, err)
+			s.enter() // also for its clean-up
+			if !going || ctx.Err() != nil {
+				break
+			}
 		}
-		if !s.take(ctx, encoder) {
-			returned = true
-			return false
-		}
-		s.enter()
 	}
 	returned = true
-	d.iterating.Store(0)
-	return ctx.Err() == nil && s.end(ctx)
+	return going && ctx.Err() == nil
+}
+
+// noIterator stands for the nil that Samples returned.
+func noIterator(yield func(Encoder, error) bool) { yield(nil, errNoIterator) }
+
+// next deals with what the iterator yields. It reports whether the run goes on.
+func (s *stream) next(ctx context.Context, encoder Encoder, err error) bool {
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err == nil && encoder == nil:
+		err = errNoSample
+	case err == nil:
+		return s.take(ctx, encoder)
+	}
+	s.fail(ctx, s.failure(err))
+	return false
 }
 
 // enter notes that the goroutine goes into the user's iterator.
@@ -113,10 +141,10 @@ func (s *stream) seal(ctx context.Context) bool {
 func (s *stream) end(ctx context.Context) bool {
 	switch {
 	case s.sample == 0:
-		s.fail(ctx, fmt.Errorf("%w: the iterator gave none; it must begin again each time it is ranged over", ErrNoSamples))
+		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave none; it must begin again each time it is ranged over", ErrNoSamples)))
 		return false
 	case s.sample < s.begin.Position:
-		s.fail(ctx, fmt.Errorf("the iterator gave %d samples where it is to go on from %d", s.sample, s.begin.Position))
+		s.fail(ctx, s.failure(fmt.Errorf("the iterator gave %d samples where it is to go on from %d", s.sample, s.begin.Position)))
 		return false
 	case s.batch == nil:
 		return true
@@ -126,26 +154,29 @@ func (s *stream) end(ctx context.Context) bool {
 		return s.seal(ctx)
 	}
 	if s.sample < l.split.global() {
-		s.fail(ctx, fmt.Errorf("%w: the iterator gave %d, %d ranks of batch size %d take %d at a time",
-			ErrTooFewSamples, s.sample, l.split.ranks, l.split.batch, l.split.global()))
+		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave %d, %d ranks of batch size %d take %d at a time",
+			ErrTooFewSamples, s.sample, l.split.ranks, l.split.batch, l.split.global())))
 		return false
 	}
-	s.batch.dropped = true
+	s.batch.drop(s.run)
 	return s.seal(ctx)
 }
 
-// fail ends the run at the iterator's next sample.
-func (s *stream) fail(ctx context.Context, cause error) {
-	err := &Error{
+// failure is what goes wrong at the iterator's next sample.
+func (s *stream) failure(cause error) *Error {
+	return &Error{
 		Epoch: s.begin.Epoch, Batch: int(s.sample / s.run.loader.split.global()),
 		Sample: int(s.sample), Position: s.sample, Stage: StageIterate, Err: cause,
 	}
+}
+
+// fail ends the run.
+func (s *stream) fail(ctx context.Context, err *Error) {
 	if s.batch == nil {
 		s.dispatcher.fail(ctx, err)
 		return
 	}
 	// An earlier row of the same batch may yet fail, and is then the one to report.
-	s.batch.fail(err)
-	s.run.fail(s.batch.number)
+	s.batch.fail(s.run, err)
 	s.seal(ctx)
 }

@@ -6,6 +6,9 @@ import (
 	"unsafe"
 )
 
+// slotAlign is what a slot's address is a multiple of.
+const slotAlign = 64
+
 // Slot is memory for one batch.
 type Slot struct {
 	// ID tells the slots of one Memory apart. A slot comes back with the same ID.
@@ -21,11 +24,13 @@ type Memory interface {
 	// Next hands it to the caller, or until Put or Quarantine. Any error but ctx's
 	// ends the Run and is delivered by Next after the batches before it.
 	Get(ctx context.Context) (Slot, error)
-	// Put takes back a slot whose batch was not delivered.
+	// Put takes back a slot whose batch was not delivered. One in quarantine comes
+	// back as well when its producer has returned after all, which may be long
+	// after the Run was closed, or never.
 	Put(Slot)
 	// Quarantine takes a slot that a producer may still write to, because it did
-	// not return when its context was cancelled; err names the sample. The memory
-	// is never used again and never freed.
+	// not return when its context was cancelled; err names the sample. Until Put
+	// the memory is not to be used or freed.
 	Quarantine(slot Slot, err error)
 }
 
@@ -68,8 +73,8 @@ func (h *Heap) Get(ctx context.Context) (Slot, error) {
 // Put implements Memory.
 func (h *Heap) Put(slot Slot) { h.free <- slot }
 
-// Quarantine implements Memory: the slot is left to the garbage collector, which
-// frees it once nothing can write there any more.
+// Quarantine implements Memory: the slot is left to the garbage collector, should it
+// not come back.
 func (h *Heap) Quarantine(Slot, error) {}
 
 // Free is the number of slots that nobody holds.

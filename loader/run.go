@@ -37,6 +37,7 @@ type Run struct {
 	joined chan struct{} // closed by the last of them
 
 	dispatcher *dispatcher
+	exhausted  bool // written before order is closed: all there was is opened
 	workers    []*worker
 	failed     atomic.Int64 // the lowest number of a batch that failed
 	cost       atomic.Int64 // of a sample, in 1/16 ns, smoothed; 0 before the first
@@ -52,6 +53,9 @@ type Run struct {
 	replaced int         // substitutions in this epoch
 	progress time.Time   // when the last batch that was delivered was complete
 	stall    *time.Timer // nil without Options.StallTimeout
+
+	after      sync.Mutex
+	afterwards error // what went wrong when the run was over; see late
 
 	closing  sync.Once
 	closeErr error
@@ -157,6 +161,7 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 		r.progress = b.completed
 		if b.dropped {
 			r.head = nil
+			b.open.Store(false)
 			r.mem.Put(b.slot)
 			continue
 		}
@@ -165,22 +170,37 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 			allowed = limit - r.replaced
 		}
 		filled, err := b.result(allowed)
+		if err == errSkipped {
+			// Workers skip what nobody is to see, and wait's look at the context was
+			// before that.
+			err = r.interrupted(&Error{Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: -1,
+				Position: b.filled.Position, Stage: b.stage(), Err: errSkipped})
+		}
 		if err != nil {
 			return Filled{}, err // the slot goes back by Close
 		}
 		r.replaced += len(filled.Substituted)
 		r.substituted.Add(int64(len(filled.Substituted)))
+		b.open.Store(false)
 		r.head = nil // the caller owns the slot from here
 		return filled, nil
 	}
 }
 
-// over is the error of a run or a call whose context is done.
-func (r *Run) over(ctx context.Context) error {
+// interrupted is the cause of the run's own context, or what it is else.
+func (r *Run) interrupted(otherwise error) error {
 	select {
 	case <-r.ctx.done:
 		return r.ctx.cause()
 	default:
+		return otherwise
+	}
+}
+
+// over is the error of a run or a call whose context is done.
+func (r *Run) over(ctx context.Context) error {
+	if err := r.interrupted(nil); err != nil {
+		return err
 	}
 	if ctx.Err() != nil {
 		return errAgain
@@ -202,11 +222,12 @@ func (r *Run) receive(ctx context.Context) (*batch, error) {
 		return b, nil
 	case ok:
 		return nil, ErrEpochEnd
+	case r.exhausted:
+		return nil, ErrEnd
 	}
-	if err := r.over(ctx); err != nil { // the dispatcher ended because it was told to
-		return nil, err
-	}
-	return nil, ErrEnd
+	// The dispatcher ended because it was told to: a failure that it ended for came
+	// before this.
+	return nil, r.interrupted(&Error{Sample: -1, Stage: StageSlot, Err: errSkipped})
 }
 
 // wait receives from ready, counts the time that takes, and watches for a stall.
@@ -235,6 +256,15 @@ func wait[T any](ctx context.Context, r *Run, ready <-chan T) (v T, ok bool, err
 		if err := r.over(ctx); err != nil {
 			return v, false, err
 		}
+	}
+}
+
+// late keeps the first failure that no batch can tell of any more, for Close.
+func (r *Run) late(err *Error) {
+	r.after.Lock()
+	defer r.after.Unlock()
+	if r.afterwards == nil {
+		r.afterwards = err
 	}
 }
 

@@ -14,7 +14,7 @@ type suspect struct {
 	position      int64
 	stage         string
 	goroutine     uint64
-	batch         *batch // that it may write to, nil for an iterator
+	batch         *batch // that it may write to, nil in the dispatcher
 }
 
 // suspects are the goroutines inside user code at this moment.
@@ -39,13 +39,15 @@ func (r *Run) suspects() []suspect {
 		all = append(all, s)
 	}
 	d := r.dispatcher
-	if d.iterating.Load() != 0 {
-		position := d.position.Load()
-		all = append(all, suspect{
-			epoch: int(d.epoch.Load()), number: int(position / r.loader.split.global()),
-			sample: int(position), position: position,
-			stage: StageIterate, goroutine: d.goroutine.Load(),
-		})
+	s := suspect{epoch: int(d.epoch.Load()), position: d.position.Load(), goroutine: d.goroutine.Load()}
+	s.number = int(s.position / r.loader.split.global())
+	switch {
+	case d.getting.Load():
+		s.sample, s.stage = -1, StageSlot
+		all = append(all, s)
+	case d.iterating.Load() != 0:
+		s.sample, s.stage = int(s.position), StageIterate
+		all = append(all, s)
 	}
 	return all
 }
@@ -93,7 +95,7 @@ func (r *Run) stalled() error {
 	cause := &StallError{Timeout: timeout, Age: age}
 	var culprit *suspect
 	for _, s := range r.suspects() {
-		mine := s.batch == r.head || s.stage == StageIterate
+		mine := s.stage == StageIterate || s.batch != nil && s.batch == r.head
 		if mine && (culprit == nil || s.position < culprit.position) {
 			culprit = &s
 		}

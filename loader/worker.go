@@ -83,24 +83,40 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 	if b.encoders == nil {
 		b.order.Fill(w.indices[:c.hi-c.lo], b.filled.Position+int64(c.lo))
 	}
-	for next := c.lo; next < c.hi; {
-		next = w.rows(ctx, c, next)
+	next, ok := c.lo, true
+	for next < c.hi && ok {
+		next, ok = w.rows(ctx, c, next)
 	}
 	took := time.Since(began)
 	w.busy.Add(int64(took))
-	w.run.measure(took, c.hi-c.lo)
+	if ok {
+		b.written.Add(int64(c.hi - c.lo))
+		w.run.measure(took, c.hi-c.lo)
+	}
 }
 
 // rows reads rows from lo on, until the chunk's end or a row that fails. It
-// returns the row to go on from.
-func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int) {
+// returns the row to go on from, or false if the rest is not to be read.
+func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int, ok bool) {
 	row, returned := lo, false
 	defer func() {
-		if !returned {
-			next = w.failed(ctx, c, row, caught(recover()))
+		if returned {
+			return
+		}
+		if err := caught(recover()); err == errGoexit {
+			w.fail(ctx, c.batch, row, err)
+		} else {
+			next, ok = w.failed(ctx, c, row, err)
 		}
 	}()
+	done := ctx.Done()
 	for ; row < c.hi; row++ {
+		select {
+		case <-done: // costs a load while it is open
+			returned = true
+			return row, false
+		default:
+		}
 		position := c.batch.filled.Position + int64(row)
 		w.row.move(row, position)
 		w.position.set(position)
@@ -119,7 +135,7 @@ func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int) {
 		}
 	}
 	returned = true
-	return c.hi
+	return c.hi, true
 }
 
 // caught is the error behind a call that did not return; recovered is what
@@ -131,30 +147,43 @@ func caught(recovered any) error {
 	return &PanicError{Value: recovered, Stack: debug.Stack()}
 }
 
-// failed deals with a row that could not be read and returns the row to go on
-// from.
-func (w *worker) failed(ctx context.Context, c chunk, row int, err error) (next int) {
-	b := c.batch
-	if ctx.Err() != nil {
-		return c.hi // nobody will see the batch, and the error may be ctx's own
+// failed deals with a row that could not be read. It returns the row to go on
+// from, or false if the rest of the chunk is not to be read.
+func (w *worker) failed(ctx context.Context, c chunk, row int, err error) (next int, ok bool) {
+	if w.run.loader.options.OnError == Substitute && ctx.Err() == nil {
+		if err = w.substitute(ctx, c.batch, row, err); err == nil {
+			return row + 1, true
+		}
 	}
+	w.fail(ctx, c.batch, row, err)
+	return row, false
+}
+
+// fail makes err the failure of a row.
+func (w *worker) fail(ctx context.Context, b *batch, row int, err error) {
 	failure := &Error{
 		Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: b.sample(row),
 		Position: b.filled.Position + int64(row), Stage: b.stage(), Err: err,
 	}
-	if w.run.loader.options.OnError == Substitute && err != errGoexit {
-		if failure.Err = w.substitute(ctx, b, row, err); failure.Err == nil {
-			return row + 1
-		}
+	if ctx.Err() == nil {
+		b.fail(w.run, failure)
+		return
 	}
-	b.fail(failure)
-	w.run.fail(b.number)
-	return c.hi
+	// Nobody will see the batch, and an error may be ctx's own, but not a panic.
+	if _, panicked := err.(*PanicError); panicked {
+		w.run.late(failure)
+	}
 }
 
 // substitute reads another sample into the row, the same one on every machine.
 func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error) error {
-	defer w.standIn.Store(-1)
+	returned := false
+	defer func() {
+		w.standIn.Store(-1)
+		if !returned { // Goexit: the callers' deferred functions are all that runs yet
+			w.fail(ctx, b, row, &SubstituteError{Err: cause, Last: errGoexit})
+		}
+	}()
 	samples, last := uint64(b.order.Len()), error(nil)
 	position := b.filled.Position + int64(row)
 	for attempt := 1; attempt <= attempts && ctx.Err() == nil; attempt++ {
@@ -167,13 +196,18 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 				Row: row, Position: position, Sample: b.sample(row), Substitute: int(index),
 				Attempts: attempt, Err: cause,
 			})
+			returned = true
 			return nil
 		}
+	}
+	returned = true
+	if ctx.Err() != nil {
+		return cause
 	}
 	return &SubstituteError{Err: cause, Last: last}
 }
 
-// try reads one sample and turns a panic into an error.
+// try reads one sample and turns a panic into an error. Goexit goes on.
 func (w *worker) try(ctx context.Context, index int) (err error) {
 	returned := false
 	defer func() {
