@@ -7,7 +7,8 @@ import (
 )
 
 // The ways a Run ends without anything having gone wrong, and the sentinels for
-// decisions.
+// decisions. errors.Is finds an end only in what Next returns for its own Run: not in
+// an error of the user's that wraps another Run's.
 var (
 	// ErrEpochEnd is returned by Next once after the last batch of each epoch.
 	ErrEpochEnd = errors.New("loader: end of epoch")
@@ -74,8 +75,37 @@ func (e *Error) Error() string {
 		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Err)
 }
 
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap returns the cause, in which ErrEpochEnd, ErrEnd and ErrClosed are not found:
+// they are the ends of a Run, and the user's error may wrap that of another one.
+func (e *Error) Unwrap() error { return disown(e.Err) }
+
+// disown hides the ends of other Runs in an error of the user's.
+func disown(err error) error {
+	for _, end := range ends {
+		if errors.Is(err, end) {
+			return foreign{err}
+		}
+	}
+	return err
+}
+
+var ends = [...]error{ErrEpochEnd, ErrEnd, ErrClosed}
+
+// foreign is the user's error that wraps an end, which it is not to be taken for.
+type foreign struct{ err error }
+
+func (f foreign) Error() string { return f.err.Error() }
+
+func (f foreign) Is(target error) bool {
+	for _, end := range ends {
+		if target == end {
+			return false
+		}
+	}
+	return errors.Is(f.err, target)
+}
+
+func (f foreign) As(target any) bool { return errors.As(f.err, target) }
 
 // PanicError is a panic in the user's code, caught so that the program can end
 // in its own way.

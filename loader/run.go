@@ -131,18 +131,34 @@ func (r *Run) Next(ctx context.Context) (Filled, error) {
 	case nil:
 		r.batches.Add(1)
 		r.samples.Add(int64(filled.Valid))
-	case ErrEpochEnd:
+		return filled, nil
+	case errEpochOver:
 		r.atBorder = true
+		return Filled{}, ErrEpochEnd
 	case errAgain:
-		err = context.Cause(ctx)
-	default:
-		r.final = err
+		return Filled{}, disown(context.Cause(ctx))
+	case errOver:
+		err = ErrEnd
 	}
-	return filled, err
+	r.final = err
+	return Filled{}, err
 }
 
-// errAgain is that the caller's own context was done: not the end of the run.
-var errAgain = errors.New("again")
+// Err is what Next returns for ever, nil while it may yet return something else: also
+// behind an epoch's end, or where the context of a call was done.
+func (r *Run) Err() error {
+	r.consumer.Lock()
+	defer r.consumer.Unlock()
+	return r.final
+}
+
+// How next ends without a failure. No user gets hold of these, so that no error of
+// theirs is taken for one.
+var (
+	errEpochOver = errors.New("the epoch is over")
+	errOver      = errors.New("all epochs are over")
+	errAgain     = errors.New("the caller's own context is done")
+)
 
 // next waits for the batch whose turn it is, and delivers it.
 func (r *Run) next(ctx context.Context) (Filled, error) {
@@ -191,7 +207,10 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 func (r *Run) interrupted(otherwise error) error {
 	select {
 	case <-r.ctx.done:
-		return r.ctx.cause()
+		if cause := r.ctx.cause(); cause != ErrClosed {
+			return disown(cause)
+		}
+		return ErrClosed
 	default:
 		return otherwise
 	}
@@ -212,7 +231,7 @@ func (r *Run) over(ctx context.Context) error {
 func (r *Run) receive(ctx context.Context) (*batch, error) {
 	if r.ended {
 		r.ended = false
-		return nil, ErrEpochEnd
+		return nil, errEpochOver
 	}
 	b, ok, err := wait(ctx, r, r.order)
 	switch {
@@ -221,9 +240,9 @@ func (r *Run) receive(ctx context.Context) (*batch, error) {
 	case b != nil:
 		return b, nil
 	case ok:
-		return nil, ErrEpochEnd
+		return nil, errEpochOver
 	case r.exhausted:
-		return nil, ErrEnd
+		return nil, errOver
 	}
 	// The dispatcher ended because it was told to: a failure that it ended for came
 	// before this.

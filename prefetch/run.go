@@ -249,10 +249,10 @@ func (r *run) wait(ctx context.Context) (*slot, error) {
 func (r *run) nextHost(ctx context.Context) (*slot, error) {
 	f, err := r.filler.Next(ctx) // ends with r.ctx too, which Close ends
 	switch {
-	case err != nil && ctx.Err() != nil && err == context.Cause(ctx):
-		return nil, again{err}
 	case err == loader.ErrEpochEnd || err == loader.ErrEnd:
 		return nil, errEpochOver
+	case err != nil && r.filler.Err() == nil: // it was ctx
+		return nil, again{context.Cause(ctx)}
 	case err != nil:
 		return nil, err
 	}
