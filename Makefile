@@ -54,5 +54,8 @@ SEED ?= 1
 soak:
 	CGO_ENABLED=1 LEAT_SOAK=60s LEAT_SOAK_SEED=$(SEED) $(GO) test -race -run 'Soak' -count=1 ./prefetch
 
+# Parsers, and random programs over the public API against a reference, under
+# virtual time. make soak runs the programs longer.
 fuzz:
-	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 20s ./loader/idx
+	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 10s ./loader/idx
+	CGO_ENABLED=1 LEAT_SOAK=30s $(GO) test -race -tags invariants -count=1 ./internal/fuzz

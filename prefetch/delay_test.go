@@ -69,9 +69,6 @@ func TestEveryEdgeOfAnotherStreamIsNeeded(t *testing.T) {
 			require.NoError(t, r.pf.Close())
 			require.NoError(t, other.Close())
 			r.close()
-			if rule.Swallow {
-				require.NotEmpty(t, r.orders.found())
-			}
 		})
 		return fired, failed
 	}
@@ -117,7 +114,6 @@ func TestAnEdgeThatIsNeverIssuedShowsUnderAnyDelays(t *testing.T) {
 					}
 					r.tap.Disarm()
 					r.close()
-					require.NotEmpty(t, r.orders.found())
 				})
 			}
 			require.Equal(t, seeds, shown)

@@ -1,5 +1,0 @@
-package order_test
-
-import "github.com/leat-go/leat/internal/invariants"
-
-const invariantsOn = invariants.Enabled

@@ -1,5 +1,0 @@
-//go:build !race
-
-package order_test
-
-const raceEnabled = false
