@@ -34,6 +34,8 @@ type Device struct {
 	props Properties
 	name  string
 	live  counters
+	// observer is the checker in drv, nil if there is none.
+	observer driver.Observer
 
 	mu    sync.Mutex
 	notes []string
@@ -46,7 +48,7 @@ type counters struct {
 
 // New makes a Device of a driver and takes it: Close closes it too.
 func New(drv driver.Device) *Device {
-	d := &Device{drv: drv, props: drv.Properties()}
+	d := &Device{drv: drv, props: drv.Properties(), observer: driver.ObserverOf(drv)}
 	d.name = driver.DeviceName(d.props)
 	d.notes = append(d.notes, d.props.Notes...)
 	return d

@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/leat-go/leat/device/driver"
 )
@@ -135,6 +136,12 @@ func (d *Device) RegisterHost(mem []byte, o HostOptions) (*HostBuffer, error) {
 	d.live.hostBuffers.Add(1)
 	d.live.pinnedBytes.Add(int64(len(mem)))
 	return &HostBuffer{dev: d, mem: mem, registered: true}, nil
+}
+
+// hostAddress is the host's own address of memory, in the space that CUDA unifies
+// with the devices'.
+func hostAddress(mem []byte) driver.Address {
+	return driver.Address(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))
 }
 
 // Bytes borrows the memory until Free.

@@ -152,6 +152,7 @@ func (p *Pool) grow(o Options) error {
 	if err != nil {
 		return errors.Join(err, host.Free())
 	}
+	host.Describe(func(int64, int64) (name, hint string) { return fmt.Sprintf("pinned buffer %d", id), "" })
 	b := &Buffer{id: id, host: host, copied: copied}
 	p.buffers = append(p.buffers, b)
 	p.refill(b)
@@ -208,8 +209,12 @@ func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
 func (p *Pool) take(b *Buffer) (*Buffer, error) {
 	b.move(free, held) // I1
 	p.stats.gets.Add(1)
-	if err := b.untouched(); err != nil {
-		p.Quarantine(b) // whoever wrote may do so again
+	err := b.untouched()
+	if err == nil {
+		err = p.dev.HostWrites(b.host.Bytes()) // what the caller is about to do
+	}
+	if err != nil {
+		p.Quarantine(b) // whoever writes or reads may do so again
 		return nil, err
 	}
 	return b, nil

@@ -71,11 +71,13 @@ func (c *carrier) allocate(p *Prefetcher, bytes int64) (err error) {
 	if p.dev != nil {
 		if c.buffer, err = p.dev.Alloc(bytes); err == nil {
 			c.memory = c.buffer.View()
+			c.buffer.Describe(describeSlots(c, p.out))
 		}
 		return err
 	}
 	if c.host, err = p.hostDev.AllocHost(bytes, device.HostOptions{}); err == nil {
 		c.memory, err = c.host.View()
+		c.host.Describe(describeSlots(c, p.out))
 	}
 	return err
 }

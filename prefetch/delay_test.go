@@ -69,6 +69,9 @@ func TestEveryEdgeOfAnotherStreamIsNeeded(t *testing.T) {
 			require.NoError(t, r.pf.Close())
 			require.NoError(t, other.Close())
 			r.close()
+			if rule.Swallow {
+				require.NotEmpty(t, r.orders.found())
+			}
 		})
 		return fired, failed
 	}
@@ -114,6 +117,7 @@ func TestAnEdgeThatIsNeverIssuedShowsUnderAnyDelays(t *testing.T) {
 					}
 					r.tap.Disarm()
 					r.close()
+					require.NotEmpty(t, r.orders.found())
 				})
 			}
 			require.Equal(t, seeds, shown)

@@ -41,6 +41,8 @@ type slowCopies struct {
 	in, out time.Duration
 }
 
+func (d slowCopies) Unwrap() driver.Device { return d.Device }
+
 func (d slowCopies) CopyH2D(s driver.Stream, dst driver.Address, src []byte) error {
 	if err := d.spin(s, d.in); err != nil {
 		return err
@@ -65,7 +67,10 @@ func (d slowCopies) spin(s driver.Stream, by time.Duration) error {
 
 func gpuRig(t *testing.T, by time.Duration, data canary, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
-	return newRigOn(t, slowCopies{gpu(t).Driver(), by, 0}, latch.Spin, data, lo, po)
+	o, watched := watch(t, gpu(t).Driver())
+	r := newRigOn(t, slowCopies{watched, by, 0}, latch.Spin, data, lo, po)
+	r.orders = o
+	return r
 }
 
 func TestGPUEveryBatchOnceInOrder(t *testing.T) {
@@ -116,6 +121,9 @@ func TestGPUEveryEdgeIsNeeded(t *testing.T) {
 			err = r.epochs(1, l.compute)
 			fired = armed.Fired()
 			r.close()
+			if rule.Swallow {
+				require.NotEmpty(t, r.orders.found())
+			}
 			return fired, err
 		}
 		for _, e := range pipeline.edges {
@@ -136,7 +144,8 @@ func TestGPUEveryEdgeIsNeeded(t *testing.T) {
 func TestGPUEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
 	const ms = time.Millisecond
 	run := func(t *testing.T, compute, out time.Duration, rule devicetest.Rule) (fired int64, failed error) {
-		r := newRigOn(t, slowCopies{gpu(t).Driver(), 0, out}, latch.Spin, canary{n: 14, width: 512},
+		o, watched := watch(t, gpu(t).Driver())
+		r := newRigOn(t, slowCopies{watched, 0, out}, latch.Spin, canary{n: 14, width: 512},
 			loader.Options{BatchSize: 1, Workers: 2}, prefetch.Options{BatchesPerCopy: 1})
 		armed := r.tap.Arm(rule)
 		for res, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: r.data.Fields(), Slots: 2}, r.echo(always(compute))) {
@@ -145,6 +154,9 @@ func TestGPUEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
 		}
 		fired = armed.Fired()
 		r.close()
+		if rule.Swallow {
+			require.NotEmpty(t, o.found())
+		}
 		return fired, failed
 	}
 	for _, e := range []struct {
@@ -193,13 +205,14 @@ func TestGPUResultsComeBackInOrder(t *testing.T) {
 
 func TestGPUTwoPrefetchersOnOneDevice(t *testing.T) {
 	dev := gpu(t)
+	_, drv := watch(t, dev.Driver())
 	type result struct {
 		r   *rig
 		err error
 	}
 	results := make(chan result)
 	for i := range 2 {
-		r := newRigOn(t, dev.Driver(), latch.Spin, canary{n: 3000, width: 1000 + i},
+		r := newRigOn(t, drv, latch.Spin, canary{n: 3000, width: 1000 + i},
 			loader.Options{BatchSize: 16, Shuffle: true, Seed: uint64(i), Epochs: 1}, prefetch.Options{})
 		go func() { results <- result{r, r.epochs(1, 50*time.Microsecond)} }()
 	}
@@ -214,7 +227,7 @@ func TestGPUTwoPrefetchersOnOneDevice(t *testing.T) {
 
 func TestGPUSteadyStateAllocatesNothing(t *testing.T) {
 	data := canary{n: 1 << 20, width: 256}
-	r := gpuRig(t, 0, data, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4},
+	r := newRigOn(t, gpu(t).Driver(), latch.Spin, data, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4},
 		prefetch.Options{Timing: true, Transform: passOn(latch.Spin, 0, data)})
 	r.steady(64 * 256)
 	r.close()

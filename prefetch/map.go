@@ -267,6 +267,9 @@ func (m *mapping) next(ctx context.Context) (*result, error) {
 		case a.err != nil:
 			return nil, a.err
 		}
+		if err := m.p.dev.HostReads(a.r.host.Bytes()); err != nil { // what the loop's body is about to do
+			return nil, err
+		}
 		m.deliver(a.r)
 		return a.r, nil
 	case <-ctx.Done():

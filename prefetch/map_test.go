@@ -241,6 +241,9 @@ func TestEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
 			fired = armed.Fired()
 			require.NoError(t, r.dev.Synchronize(context.Background()))
 			r.close()
+			if rule.Swallow {
+				require.NotEmpty(t, r.orders.found())
+			}
 		})
 		return fired, failed
 	}

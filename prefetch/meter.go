@@ -184,6 +184,9 @@ func (m *Meter) ReadLatest(value []byte) (number int64, err error) {
 	if err := m.settle(); err != nil || m.newest == nil {
 		return 0, err
 	}
+	if err := m.dev.HostReads(m.newest.host); err != nil {
+		return 0, err
+	}
 	copy(value, m.newest.host)
 	return m.newest.number, nil
 }

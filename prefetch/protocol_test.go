@@ -86,6 +86,9 @@ func TestEveryEdgeIsNeeded(t *testing.T) {
 				err = r.epochs(1, l.compute)
 				fired = armed.Fired()
 				r.close()
+				if rule.Swallow {
+					require.NotEmpty(t, r.orders.found())
+				}
 			})
 			return fired, err
 		}

@@ -260,7 +260,10 @@ func (p *Prefetcher) handOver(ctx context.Context, s *slot) error {
 	case s.carrier == nil:
 		return nil
 	case p.dev == nil:
-		return p.run.arrived(ctx, s.carrier.ready)
+		if err := p.run.arrived(ctx, s.carrier.ready); err != nil {
+			return err
+		}
+		return p.hostDev.HostWrites(s.host) // what the consumer may do
 	}
 	s.stream = p.nextStream()
 	if err := p.timeline.reached(s.stream, s.carrier); err != nil {

@@ -69,6 +69,8 @@ func newResult(dev *device.Device, l *loader.Layout, id int) (*result, error) {
 	if r.host, err = dev.AllocHost(l.Bytes(), device.HostOptions{}); err != nil {
 		return r, err
 	}
+	r.buffer.Describe(describeFields(fmt.Sprintf("result %d", id), l))
+	r.host.Describe(describeFields(fmt.Sprintf("the host's result %d", id), l))
 	if r.written, err = dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("written %d", id)}); err != nil {
 		return r, err
 	}

@@ -63,6 +63,7 @@ type rig struct {
 	arena   *device.HostBuffer // pinned memory for what read copies back
 	used    int64
 	before  device.Usage
+	orders  *orders                                   // nil on a device of usual cost
 	spin    func(*device.Stream, time.Duration) error // keeps a stream busy
 }
 
@@ -73,7 +74,12 @@ func newRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po pre
 	if co.Adversary == nil {
 		co.Adversary = &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: 1}
 	}
-	return newKindRig(t, data, co, lo, po)
+	drv, err := cpu.New(co)
+	require.NoError(t, err)
+	o, watched := watch(t, drv)
+	r := newRigOn(t, watched, cpuSpin, data, lo, po)
+	r.orders = o
+	return r
 }
 
 // newKindRig is newRig for what measures the device's usual cost.

@@ -18,8 +18,9 @@ import (
 // two is two pipelines of different data on one device.
 func two(t *testing.T, co cpu.Options, lo loader.Options, po prefetch.Options) (a, b *rig, closeAll func()) {
 	t.Helper()
-	drv, err := cpu.New(co)
+	plain, err := cpu.New(co)
 	require.NoError(t, err)
+	_, drv := watch(t, plain)
 	a = newRigOn(t, drv, cpuSpin, canary{n: 60, width: 9}, lo, po)
 	lo.Seed++
 	b = newRigOn(t, drv, cpuSpin, canary{n: 80, width: 17}, lo, po)

@@ -77,8 +77,9 @@ func soakRound(t *testing.T, seed, round uint64) (seen soaked) {
 	if dice.IntN(3) == 0 {
 		co.Model = &cpu.Model{ComputeEngines: 1 + dice.IntN(3), H2D: cpu.Link{Latency: time.Duration(dice.IntN(200)) * time.Microsecond}}
 	}
-	drv, err := cpu.New(co)
+	plain, err := cpu.New(co)
 	require.NoError(t, err)
+	_, drv := watch(t, plain)
 	soakers := make([]*soaker, 2)
 	failed := make([]error, 2)
 	var running sync.WaitGroup

@@ -98,6 +98,7 @@ func (p *Prefetcher) newScratch() (*scratch, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.Describe(describeFields("the transform's scratch", p.scratch))
 	return &scratch{layout: p.scratch, buffer: b, shapes: shapes(p.scratch)}, nil
 }
 
@@ -147,6 +148,7 @@ func (p *Prefetcher) newTransforming(t Transform) (*transforming, error) {
 			return g, err
 		}
 		r.memory = r.buffer.View()
+		r.buffer.Describe(describeFields(fmt.Sprintf("the transform's raw buffer %d", i), p.layout))
 		if r.filled, err = p.dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("filled %d", i)}); err != nil {
 			return g, err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/device/internal/pages"
+	"github.com/leat-go/leat/device/order"
 )
 
 // Options make a CPU device. The zero value is a plain device that uses what the
@@ -67,13 +68,14 @@ func (o Options) pinnedBytes() int64 {
 }
 
 // Open opens a CPU device. Several may be open at once; handles and addresses of
-// one are never valid for another.
+// one are never valid for another. With LEAT_ORDER=1 in the environment the order of
+// every access is checked; see package order.
 func Open(o Options) (*device.Device, error) {
 	d, err := New(o)
 	if err != nil {
 		return nil, err
 	}
-	return device.New(d), nil
+	return device.New(order.FromEnvironment(d)), nil
 }
 
 // New opens a CPU device as a driver, for wrappers. Mistakes in o are all

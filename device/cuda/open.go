@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/device/order"
 )
 
 // Options says which GPU to open. The zero value is the first one.
@@ -50,7 +51,8 @@ func (o Options) name() string {
 // Open opens a GPU: it retains the device's primary context, which it shares with
 // other libraries in this process, and loads every module registered so far. The
 // caller owns the device until Close. Where there is no GPU or no driver the error
-// is a *device.Error with ErrUnavailable and the reason.
+// is a *device.Error with ErrUnavailable and the reason. With LEAT_ORDER=1 in the
+// environment the order of every access is checked; see package order.
 func Open(o Options) (*device.Device, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("cuda: options: %w", err)
@@ -64,7 +66,7 @@ func Open(o Options) (*device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev := device.New(d)
+	dev := device.New(order.FromEnvironment(d))
 	d.forwardNotes(dev.Note)
 	return dev, nil
 }

@@ -57,7 +57,7 @@ func streamIndependence(f *fixture) {
 	held, free := f.stream("held"), f.stream("free")
 	v, h := f.buffer(64), f.host(64)
 	f.hold(held)
-	f.do(held.Memset(v, 1))
+	f.do(held.Memset(f.buffer(64), 1))
 	f.do(free.Memset(v, 2))
 	f.do(free.CopyD2H(h, v))
 	f.synchronize(free)

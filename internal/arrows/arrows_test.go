@@ -25,6 +25,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"loader":        {"device", "device/driver", "kernels", "pinnedpool", "prefetch"},
 		"device":        {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/driver": {"device", "loader", "kernels"},
+		"device/order":  {"device", "loader", "kernels"},
 		"device/cpu":    {"device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/cuda":   {"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"},
 		"kernels":       {"device/cpu", "device/cuda", "loader", "pinnedpool", "prefetch"},

@@ -1,0 +1,31 @@
+package driver
+
+// Observer is a Device that follows what happens to memory, and is told of what no
+// other call shows. Package device finds it with ObserverOf among a driver's wrappers;
+// where there is none, nobody is told anything.
+type Observer interface {
+	Device
+	// HostAccess tells that the host reads mem (In), or overwrites it, from now on and
+	// until it submits work that uses it. The error says that work may still use it.
+	HostAccess(mem []byte, a Access) error
+	// StreamAccess tells of work submitted to s by other means than a Device's calls.
+	StreamAccess(s Stream, p Address, bytes int64, a Access) error
+	// Describe gives the memory that p lies in a description for reports: that of
+	// bytes from offset on, and what to do about a mistake with them, a sentence or
+	// nothing. what is called at any time and must call no Device.
+	Describe(p Address, what func(offset, bytes int64) (name, hint string))
+}
+
+// ObserverOf is d or the first Observer inside d's wrappers, nil if there is none.
+func ObserverOf(d Device) Observer {
+	for {
+		if o, ok := d.(Observer); ok {
+			return o
+		}
+		w, ok := d.(Wrapper)
+		if !ok {
+			return nil
+		}
+		d = w.Unwrap()
+	}
+}

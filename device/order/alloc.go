@@ -1,0 +1,144 @@
+package order
+
+import "github.com/leat-go/leat/device/driver"
+
+// Alloc, and every method below up to HostAddress, is driver.Device's.
+func (d *Device) Alloc(bytes int64) (driver.Address, error) {
+	p, err := d.Device.Alloc(bytes)
+	if err != nil {
+		return p, d.ended(err)
+	}
+	d.gave(&block{lo: uint64(p), hi: uint64(p) + uint64(bytes), kind: "a buffer"})
+	return p, nil
+}
+
+func (d *Device) AllocHost(bytes int64, config driver.HostConfig) ([]byte, error) {
+	mem, err := d.Device.AllocHost(bytes, config)
+	if err != nil {
+		return mem, d.ended(err)
+	}
+	d.gave(hostBlock(mem, "a host buffer"))
+	return mem, nil
+}
+
+func (d *Device) RegisterHost(mem []byte, config driver.HostConfig) error {
+	if err := d.Device.RegisterHost(mem, config); err != nil {
+		return d.ended(err)
+	}
+	d.gave(hostBlock(mem, "registered memory"))
+	return nil
+}
+
+func hostBlock(mem []byte, kind string) *block {
+	return &block{lo: start(mem), hi: start(mem) + uint64(len(mem)), kind: kind}
+}
+
+// gave notes memory that the device knows from now on.
+func (d *Device) gave(b *block) {
+	c := d.checker
+	b.site = c.here("Alloc", "", 2)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.memory.find(b.lo); old != nil && old.lo == b.lo && old.hi == b.hi {
+		old.users++ // pinned on a second device
+		return
+	}
+	b.users = 1
+	c.memory.add(b)
+}
+
+func (d *Device) Free(p driver.Address) error {
+	return d.free(opFree, uint64(p), func() error { return d.Device.Free(p) })
+}
+
+func (d *Device) FreeHost(mem []byte) error {
+	return d.free(opFreeHost, start(mem), func() error { return d.Device.FreeHost(mem) })
+}
+
+func (d *Device) UnregisterHost(mem []byte) error {
+	return d.free(opUnregisterHost, start(mem), func() error { return d.Device.UnregisterHost(mem) })
+}
+
+// free ends the block that begins at lo. For the order it is a write by the host.
+func (d *Device) free(op string, lo uint64, free func() error) error {
+	c := d.checker
+	c.mu.Lock()
+	b := c.memory.find(lo)
+	c.mu.Unlock()
+	if b == nil || b.lo != lo {
+		return d.ended(free())
+	}
+	if err := d.hostUses(op, span{b.lo, b.hi, true}, 2); err != nil {
+		return err
+	}
+	if err := free(); err != nil {
+		return d.ended(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.users--; b.users == 0 {
+		c.memory.remove(b)
+	}
+	return nil
+}
+
+func (d *Device) HostAddress(mem []byte) (driver.Address, error) {
+	p, err := d.Device.HostAddress(mem)
+	if err != nil {
+		return p, d.ended(err)
+	}
+	d.checker.mu.Lock()
+	defer d.checker.mu.Unlock()
+	d.checker.memory.see(mem, uint64(p))
+	return p, nil
+}
+
+// hostUses is an access by the host, which comes after all that it has seen the end
+// of. It need not be remembered: whatever is submitted later comes after it.
+func (d *Device) hostUses(op string, x span, skip int) error {
+	c := d.checker
+	if x.hi <= x.lo || d.lost.Load() {
+		return nil
+	}
+	by := c.here(op, "", skip+1)
+	c.mu.Lock()
+	f, found := c.find(d, []span{x}, c.host, nil, by)
+	if x.write && !found {
+		c.shadow.drop(x.lo, x.hi) // the host has seen the end of all that was there
+	}
+	c.mu.Unlock()
+	if !found {
+		return nil
+	}
+	e := c.report(f)
+	if c.options.ListOnly {
+		return nil
+	}
+	return d.fail(op, e)
+}
+
+// HostAccess, and every method below, is driver.Observer's.
+func (d *Device) HostAccess(mem []byte, a driver.Access) error {
+	op := "HostReads"
+	if a != driver.In {
+		op = "HostWrites"
+	}
+	return d.hostUses(op, hostSpan(mem, a != driver.In), 1)
+}
+
+func (d *Device) StreamAccess(s driver.Stream, p driver.Address, bytes int64, a driver.Access) error {
+	spans := [1]span{d.span(p, bytes, a != driver.In)}
+	w, err := d.begin("Uses", "", s, spans[:])
+	if err != nil {
+		return err
+	}
+	return d.submitted(w, s, spans[:])
+}
+
+func (d *Device) Describe(p driver.Address, what func(offset, bytes int64) (name, hint string)) {
+	d.checker.mu.Lock()
+	defer d.checker.mu.Unlock()
+	if b := d.checker.memory.find(d.checker.memory.at(uint64(p))); b != nil {
+		b.describe = what
+	}
+}

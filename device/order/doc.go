@@ -1,0 +1,74 @@
+// Package order is a race detector for streams. It is a wrapper around a driver that
+// follows what orders the work of streams, and reports any two accesses to the same
+// memory, at least one of them a write, that nothing orders: which memory, both calls
+// with their places, and the wait that is missing, in words.
+//
+// It judges by the edges that the program submits and not by what happens to happen: a
+// missing wait is reported at once, on a CPU device where all bytes are still right,
+// and on a GPU that is fast enough a thousand times.
+//
+// # How to use it
+//
+// With LEAT_ORDER=1 in the environment every device that this module's drivers open is
+// watched by one Checker: the call that would make the second access returns a
+// *device.Error with an *Error in it, nothing is submitted, and the report stands on
+// standard error. Nothing need be compiled in another way:
+//
+//	LEAT_ORDER=1 go run ./train
+//
+// In a test, wrap a driver by hand and require that Err is nil at the end:
+//
+//	checker := order.New(order.Options{})
+//	dev := device.New(checker.Wrap(drv))
+//
+// # What orders
+//
+// All of it, and nothing else, orders work, on every device alike:
+//
+//   - Work of one stream runs in the order of its submission.
+//   - Stream.Wait orders what is submitted to the stream later behind the event's
+//     newest Record, of its own device or of a peer. A wait for an event that was never
+//     recorded orders nothing.
+//   - The host has seen the end of work when Event.Synchronize, Stream.Synchronize or
+//     Device.Synchronize has returned without an error, when Event.Done or Stream.Done
+//     has reported true, when Elapsed has given a time, and when a HostFunc runs behind
+//     it. What one goroutine has seen counts for all of them: who tells whom is the
+//     business of Go's own race detector.
+//   - Work comes behind all that the host has seen the end of when it is submitted. The
+//     order of submission itself orders nothing between two streams.
+//   - A device that has ended, by a fault or by Close, does no more work.
+//
+// These order nothing, though a driver may at times wait in them: Alloc, Free and the
+// like; copies from and to memory that isn't pinned, which block the caller on some
+// devices; the legacy default stream, with which no stream here has any order, and
+// which StreamFromHandle refuses.
+//
+// # What accesses
+//
+// Copies and Memset say themselves what they use, and a kernel's arguments do (In, Out
+// and InOut: truthfully, the range that the kernel really uses). Host memory counts
+// like device memory, also where a kernel sees it by another address. What no call shows
+// is told by Stream.Uses, for kernels of other libraries on a stream's handle and for
+// what a HostFunc touches, and by Device.HostReads and HostWrites, for the host's own
+// use of memory that copies use. Packages pinnedpool and prefetch tell theirs.
+//
+// Free, FreeHost and UnregisterHost are writes by the host: memory that work may still
+// use is not freed and the call returns the report. Memory is known by its address:
+// when another library frees it and a new buffer gets the same address, what was
+// submitted for the old one is remembered, and the report names both.
+//
+// A stream that was made from another library's handle is one stream with every other
+// that is made of the same handle, for as long as the device is open.
+//
+// # What it forgets, and what it costs
+//
+// It forgets no access that a later one may be unordered with. What the host has seen
+// the end of can't be, and is dropped when there is much of it; so memory grows with
+// the number of separate ranges that work has used since the host last waited for that
+// work, and with the streams alive, and not with the length of the run. The calls of a
+// report are remembered by their stacks, the innermost twelve frames.
+//
+// Reports are one of each pair of places, and the first 1000 of those.
+//
+// Off, it costs nothing: the driver is not wrapped.
+package order
