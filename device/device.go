@@ -36,6 +36,7 @@ type Device struct {
 	live  counters
 	// observer is the checker in drv, nil if there is none.
 	observer driver.Observer
+	ended    atomic.Bool // Close has been called and is done
 
 	mu    sync.Mutex
 	notes []string
@@ -105,8 +106,13 @@ func (d *Device) Memory() (free, total int64, err error) { return d.drv.Memory()
 // It is for tests and shutdown; nothing on a pipeline's path may call it.
 func (d *Device) Synchronize(ctx context.Context) error { return d.drv.Synchronize(ctx) }
 
-// Close ends the device. Free what was made on it first.
-func (d *Device) Close() error { return d.drv.Close() }
+// Close ends the device. Free what was made on it first. A second Close does nothing,
+// but for waiting until the first is done.
+func (d *Device) Close() error {
+	err := d.drv.Close()
+	d.ended.Store(true)
+	return err
+}
 
 // Usage counts what is alive on a device; a leak shows in it.
 type Usage struct {
@@ -126,6 +132,15 @@ func (d *Device) Usage() Usage {
 		DeviceBytes: c.deviceBytes.Load(), PinnedBytes: c.pinnedBytes.Load(),
 		Allocations: c.allocations.Load(),
 	}
+}
+
+// stale is the error for something that was closed before. That its device was closed
+// since says more.
+func (d *Device) stale(op, hint string) error {
+	if d.ended.Load() {
+		return &Error{Op: op, Device: d.name, Err: ErrClosed}
+	}
+	return d.invalid(op, hint)
 }
 
 func (d *Device) invalid(op, hint string) error {

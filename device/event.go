@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type Event struct {
 	h       driver.Event
 	name    string
 	records atomic.Uint64
+	closed  atomic.Bool
 }
 
 // NewEvent makes an event. The caller owns it until Close.
@@ -49,20 +51,45 @@ func (e *Event) Name() string { return e.name }
 func (e *Event) Records() uint64 { return e.records.Load() }
 
 // Done reports whether e's newest Record is complete; true if there is none.
-func (e *Event) Done() (bool, error) { return e.dev.drv.EventDone(e.h) }
+func (e *Event) Done() (bool, error) {
+	if err := e.open("EventDone"); err != nil {
+		return false, err
+	}
+	return e.dev.drv.EventDone(e.h)
+}
 
 // Synchronize blocks the caller until e's newest Record is complete.
 func (e *Event) Synchronize(ctx context.Context) error {
+	if err := e.open("SynchronizeEvent"); err != nil {
+		return err
+	}
 	return e.dev.drv.SynchronizeEvent(ctx, e.h)
 }
 
-// Close frees the event. Streams that wait for it go on waiting. Close it once.
+// Close frees the event. Streams that wait for it go on waiting. Close it once: a
+// second Close, and every later call, is ErrInvalid. The driver may have given the
+// handle to another event by then, so it isn't asked.
 func (e *Event) Close() error {
-	err := e.dev.drv.FreeEvent(e.h)
-	if err == nil {
-		e.dev.live.events.Add(-1)
+	if !e.closed.CompareAndSwap(false, true) {
+		return e.dev.stale("FreeEvent", e.closedHint())
 	}
-	return err
+	err := e.dev.drv.FreeEvent(e.h)
+	if err != nil {
+		e.closed.Store(false)
+		return err
+	}
+	e.dev.live.events.Add(-1)
+	return nil
+}
+
+func (e *Event) closedHint() string { return fmt.Sprintf("the event %q was closed before", e.name) }
+
+// open refuses op on a closed event.
+func (e *Event) open(op string) error {
+	if e.closed.Load() {
+		return e.dev.stale(op, e.closedHint())
+	}
+	return nil
 }
 
 // Elapsed is the device time from start's newest Record to end's. Both must be
@@ -71,6 +98,11 @@ func (e *Event) Close() error {
 func Elapsed(start, end *Event) (time.Duration, error) {
 	if start.dev != end.dev {
 		return 0, start.dev.invalid("Elapsed", errForeignEvent)
+	}
+	for _, e := range [...]*Event{start, end} {
+		if err := e.open("Elapsed"); err != nil {
+			return 0, err
+		}
 	}
 	return start.dev.drv.Elapsed(start.h, end.h)
 }

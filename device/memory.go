@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/leat-go/leat/device/driver"
@@ -13,13 +14,20 @@ type Buffer struct {
 	owned bool
 }
 
+// A lifetime tells the Views of a piece of memory that it was freed: its addresses
+// may be somebody else's by then.
+type lifetime struct{ freed atomic.Bool }
+
+// end marks the memory as freed; false if it was before.
+func (l *lifetime) end() bool { return l.freed.CompareAndSwap(false, true) }
+
 // Alloc returns bytes of device memory, aligned to 256. The caller owns it until
 // Free. Its contents are undefined.
 func (d *Device) Alloc(bytes int64) (*Buffer, error) {
 	if bytes < 0 {
 		return nil, d.invalid("Alloc", fmt.Sprintf("%d bytes asked for", bytes))
 	}
-	b := &Buffer{view: View{dev: d, bytes: bytes}, owned: bytes > 0}
+	b := &Buffer{view: View{dev: d, life: new(lifetime), bytes: bytes}, owned: bytes > 0}
 	if bytes > 0 {
 		addr, err := d.drv.Alloc(bytes)
 		if err != nil {
@@ -39,11 +47,16 @@ func (b *Buffer) Bytes() int64 { return b.view.bytes }
 // View is the whole buffer.
 func (b *Buffer) View() View { return b.view }
 
-// Free gives the memory back. Work that uses it must be done.
+// Free gives the memory back, once. Work that uses it must be done. With an error
+// the memory stays the caller's, but for that of a second Free, ErrInvalid.
 func (b *Buffer) Free() error {
 	d := b.view.dev
+	if !b.view.life.end() {
+		return d.stale("Free", errFreed)
+	}
 	if b.owned {
 		if err := d.drv.Free(b.view.addr); err != nil {
+			b.view.life.freed.Store(false)
 			return err
 		}
 	}
@@ -53,14 +66,17 @@ func (b *Buffer) Free() error {
 }
 
 // A View is a range of device memory that somebody else owns. The zero value is
-// empty. It is a small value: pass it by value.
+// empty. It is a small value: pass it by value. Once its Buffer or HostBuffer is
+// freed, copies and launches refuse it with ErrInvalid.
 type View struct {
 	dev   *Device
+	life  *lifetime // nil where another library owns the memory
 	addr  driver.Address
 	bytes int64
 }
 
-// ViewOf is a View of device memory that another library owns.
+// ViewOf is a View of device memory that another library owns, of bytes from addr.
+// Where no memory can lie, copies and launches refuse it with ErrInvalid.
 func (d *Device) ViewOf(addr driver.Address, bytes int64) View {
 	return View{dev: d, addr: addr, bytes: bytes}
 }
@@ -81,8 +97,31 @@ func (v View) Slice(offset, n int64) View {
 	if offset < 0 || n < 0 || offset > v.bytes-n {
 		panic(fmt.Sprintf("device: slice [%d:+%d] of a view of %d bytes", offset, n, v.bytes))
 	}
-	return View{dev: v.dev, addr: v.addr + driver.Address(offset), bytes: n}
+	return View{dev: v.dev, life: v.life, addr: v.addr + driver.Address(offset), bytes: n}
 }
+
+// Overlaps reports whether v and w share a byte.
+func (v View) Overlaps(w View) bool {
+	return v.dev == w.dev && v.bytes > 0 && w.bytes > 0 &&
+		v.addr < w.addr+driver.Address(w.bytes) && w.addr < v.addr+driver.Address(v.bytes)
+}
+
+// usable is the error of op, work on device d that can't use v, nil if it can.
+func (v View) usable(op string, d *Device) error {
+	switch {
+	case v.bytes == 0:
+		return nil
+	case v.bytes < 0 || uint64(v.bytes) > uint64(^v.addr):
+		return d.invalid(op, fmt.Sprintf("there is no memory of %d bytes from address %#x", v.bytes, v.addr))
+	case v.dev != d:
+		return d.invalid(op, fmt.Sprintf("the memory belongs to %s", v.dev.name))
+	case v.life != nil && v.life.freed.Load():
+		return d.stale(op, errFreed)
+	}
+	return nil
+}
+
+const errFreed = "the memory was freed before"
 
 // HostOptions is how host memory is to be pinned. The zero value is ready to use.
 type HostOptions struct {
@@ -99,6 +138,7 @@ func (o HostOptions) config() driver.HostConfig { return driver.HostConfig(o) }
 // A HostBuffer is host memory that the device copies from and to at full speed.
 type HostBuffer struct {
 	dev        *Device
+	life       lifetime
 	mem        []byte
 	registered bool
 }
@@ -106,8 +146,13 @@ type HostBuffer struct {
 // AllocHost returns page-aligned pinned memory. The caller owns it until Free.
 // Where memory may not be locked the error is ErrOutOfMemory with a hint.
 func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
-	if bytes < 0 {
+	switch {
+	case bytes < 0:
 		return nil, d.invalid("AllocHost", fmt.Sprintf("%d bytes asked for", bytes))
+	case o.ReadOnly:
+		return nil, d.invalid("AllocHost", "ReadOnly is for RegisterHost")
+	case o.Locked && o.Pageable:
+		return nil, d.invalid("AllocHost", "Locked and Pageable are asked for, want one of the two")
 	}
 	h := &HostBuffer{dev: d}
 	if bytes > 0 {
@@ -128,6 +173,9 @@ func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
 func (d *Device) RegisterHost(mem []byte, o HostOptions) (*HostBuffer, error) {
 	if len(mem) == 0 {
 		return nil, d.invalid("RegisterHost", "no memory to register")
+	}
+	if o.Pageable {
+		return nil, d.invalid("RegisterHost", "Pageable is for AllocHost: memory that is not to be locked need not be registered")
 	}
 	if err := d.drv.RegisterHost(mem, o.config()); err != nil {
 		return nil, err
@@ -156,19 +204,24 @@ func (h *HostBuffer) View() (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	return View{dev: h.dev, addr: addr, bytes: int64(len(h.mem))}, nil
+	return View{dev: h.dev, life: &h.life, addr: addr, bytes: int64(len(h.mem))}, nil
 }
 
-// Free gives the memory back, or unpins what RegisterHost pinned. Copies that use
-// it must be done.
+// Free gives the memory back, or unpins what RegisterHost pinned, once. Copies that
+// use it must be done. With an error the memory stays, but for that of a second
+// Free, ErrInvalid.
 func (h *HostBuffer) Free() error {
 	d := h.dev
+	if !h.life.end() {
+		return d.stale("FreeHost", errFreed)
+	}
 	if len(h.mem) > 0 {
 		free := d.drv.FreeHost
 		if h.registered {
 			free = d.drv.UnregisterHost
 		}
 		if err := free(h.mem); err != nil {
+			h.life.freed.Store(false)
 			return err
 		}
 	}

@@ -2,8 +2,11 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/internal/invariants"
@@ -21,9 +24,10 @@ type StreamOptions struct {
 // A Stream is a FIFO queue of work on one device. It is safe for concurrent use;
 // the order of the work is the order of the calls.
 type Stream struct {
-	dev  *Device
-	h    driver.Stream
-	name string
+	dev    *Device
+	h      driver.Stream
+	name   string
+	closed atomic.Bool
 
 	mu     sync.Mutex
 	launch driver.Launch // borrowed by Launch, so that callers' own stay off the heap
@@ -64,13 +68,38 @@ func (s *Stream) Handle() driver.Stream { return s.h }
 // Name is the name that the stream was made with.
 func (s *Stream) Name() string { return s.name }
 
-// Close frees the stream; work already submitted goes on. Close it once.
+// Close frees the stream; work already submitted goes on. Close it once: a second
+// Close, and every later call, is ErrInvalid. The driver may have given the handle to
+// another stream by then, so it isn't asked.
 func (s *Stream) Close() error {
-	err := s.dev.drv.FreeStream(s.h)
-	if err == nil {
-		s.dev.live.streams.Add(-1)
+	if !s.closed.CompareAndSwap(false, true) {
+		return s.dev.stale("FreeStream", s.closedHint())
 	}
-	return err
+	err := s.dev.drv.FreeStream(s.h)
+	if err != nil {
+		s.closed.Store(false)
+		return err
+	}
+	s.dev.live.streams.Add(-1)
+	return nil
+}
+
+func (s *Stream) closedHint() string { return fmt.Sprintf("the stream %q was closed before", s.name) }
+
+// open refuses op on a closed stream.
+func (s *Stream) open(op string) error {
+	if s.closed.Load() {
+		return s.dev.stale(op, s.closedHint())
+	}
+	return nil
+}
+
+// uses refuses op on a closed stream, or with memory that isn't the device's.
+func (s *Stream) uses(op string, v View) error {
+	if err := v.usable(op, s.dev); err != nil {
+		return err
+	}
+	return s.open(op)
 }
 
 // Record marks in e, an event of the stream's device, the work submitted to s so
@@ -78,6 +107,12 @@ func (s *Stream) Close() error {
 func (s *Stream) Record(e *Event) error {
 	if e.dev != s.dev {
 		return s.dev.invalid("Record", errForeignEvent)
+	}
+	if err := s.open("Record"); err != nil {
+		return err
+	}
+	if err := e.open("Record"); err != nil {
+		return err
 	}
 	if err := s.dev.drv.Record(e.h, s.h); err != nil {
 		return err
@@ -90,6 +125,12 @@ func (s *Stream) Record(e *Event) error {
 // newest Record of e issued so far. The caller doesn't wait. e may belong to a peer
 // of the stream's device.
 func (s *Stream) Wait(e *Event) error {
+	if err := s.open("Wait"); err != nil {
+		return err
+	}
+	if err := e.open("Wait"); err != nil {
+		return err
+	}
 	if invariants.Enabled && e.records.Load() == 0 {
 		return &Error{Op: "Wait", Device: s.dev.name, Err: ErrNotRecorded,
 			Hint: fmt.Sprintf("stream %q would wait for event %q and find nothing to wait for", s.name, e.name)}
@@ -105,10 +146,18 @@ func (s *Stream) Wait(e *Event) error {
 }
 
 // Done reports whether all work submitted to s is done.
-func (s *Stream) Done() (bool, error) { return s.dev.drv.StreamDone(s.h) }
+func (s *Stream) Done() (bool, error) {
+	if err := s.open("StreamDone"); err != nil {
+		return false, err
+	}
+	return s.dev.drv.StreamDone(s.h)
+}
 
 // Synchronize blocks the caller until all work submitted to s is done.
 func (s *Stream) Synchronize(ctx context.Context) error {
+	if err := s.open("SynchronizeStream"); err != nil {
+		return err
+	}
 	return s.dev.drv.SynchronizeStream(ctx, s.h)
 }
 
@@ -116,6 +165,9 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 // until the copy is done. From memory that isn't pinned the call blocks.
 func (s *Stream) CopyH2D(dst View, src []byte) error {
 	if err := s.sameLength("CopyH2D", dst, int64(len(src))); err != nil || len(src) == 0 {
+		return err
+	}
+	if err := s.uses("CopyH2D", dst); err != nil {
 		return err
 	}
 	return s.dev.drv.CopyH2D(s.h, dst.addr, src)
@@ -127,13 +179,30 @@ func (s *Stream) CopyD2H(dst []byte, src View) error {
 	if err := s.sameLength("CopyD2H", src, int64(len(dst))); err != nil || len(dst) == 0 {
 		return err
 	}
+	if err := s.uses("CopyD2H", src); err != nil {
+		return err
+	}
 	return s.dev.drv.CopyD2H(s.h, dst, src.addr)
 }
 
-// CopyD2D copies src into dst, both of this device and of one length.
+// CopyD2D copies src into dst, both of this device and of one length. Unless they
+// are the same they don't overlap: a GPU copies in no stated order.
 func (s *Stream) CopyD2D(dst, src View) error {
 	if err := s.sameLength("CopyD2D", dst, src.bytes); err != nil || src.bytes == 0 {
 		return err
+	}
+	return s.copyD2D("CopyD2D", dst, src)
+}
+
+func (s *Stream) copyD2D(op string, dst, src View) error {
+	if err := s.uses(op, dst); err != nil {
+		return err
+	}
+	if err := s.uses(op, src); err != nil {
+		return err
+	}
+	if dst.addr != src.addr && dst.Overlaps(src) {
+		return s.dev.invalid(op, "the source and the destination overlap")
 	}
 	return s.dev.drv.CopyD2D(s.h, dst.addr, src.addr, src.bytes)
 }
@@ -155,7 +224,7 @@ func (s *Stream) CopyPeer(dst, src View) error {
 	}
 	switch {
 	case dst.dev == src.dev && other == s.dev:
-		return s.dev.drv.CopyD2D(s.h, dst.addr, src.addr, src.bytes)
+		return s.copyD2D(op, dst, src)
 	case dst.dev != s.dev && src.dev != s.dev:
 		return s.dev.invalid(op, fmt.Sprintf("the stream %q belongs to neither of the two devices", s.name))
 	}
@@ -163,6 +232,14 @@ func (s *Stream) CopyPeer(dst, src View) error {
 	if !ok {
 		return &Error{Op: op, Device: s.dev.name, Err: ErrUnsupported,
 			Hint: fmt.Sprintf("%s is no peer of it: copy through host memory", other.name)}
+	}
+	for _, v := range [...]View{dst, src} {
+		if err := v.usable(op, v.dev); err != nil {
+			return err
+		}
+	}
+	if err := s.open(op); err != nil {
+		return err
 	}
 	return peer.CopyPeer(s.h, dst.place(), src.place(), src.bytes)
 }
@@ -172,18 +249,58 @@ func (s *Stream) Memset(dst View, value byte) error {
 	if dst.bytes == 0 {
 		return nil
 	}
+	if err := s.uses("Memset", dst); err != nil {
+		return err
+	}
 	return s.dev.drv.Memset(s.h, dst.addr, value, dst.bytes)
 }
 
 // HostFunc runs f on the host in stream order. f must not call the device.
-func (s *Stream) HostFunc(f func()) error { return s.dev.drv.HostFunc(s.h, f) }
+func (s *Stream) HostFunc(f func()) error {
+	if err := s.open("HostFunc"); err != nil {
+		return err
+	}
+	return s.dev.drv.HostFunc(s.h, f)
+}
 
-// Launch submits a kernel. l is borrowed for the call.
+// Launch submits a kernel. l is borrowed for the call. Memory among its arguments
+// that belongs to another device or was freed is ErrInvalid.
 func (s *Stream) Launch(l *Launch) error {
+	if err := s.open("Launch"); err != nil {
+		return err
+	}
+	if err := s.checkArgs(l); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.launch = *l
 	return s.dev.drv.Launch(s.h, &s.launch)
+}
+
+// checkArgs looks at the memory that View's In, Out and InOut appended. Another
+// device's would be a fault, which ends the device, or somebody else's bytes.
+func (s *Stream) checkArgs(l *Launch) error {
+	owner, bad, err := l.Args.Owner()
+	if err == nil && (owner == nil || owner == any(s.dev)) {
+		return nil
+	}
+	name := ""
+	if l.Kernel != nil {
+		name = l.Kernel.Name
+	}
+	e := &Error{Op: "Launch", Device: s.dev.name, Err: ErrInvalid}
+	known := new(Error)
+	switch {
+	case err == nil:
+		e.Hint = fmt.Sprintf("kernel %q: the memory of its arguments belongs to %v", name, owner)
+	case errors.As(err, &known):
+		e.Err, e.Hint = known.Err, fmt.Sprintf("kernel %q: argument %d: %s", name, bad, known.Hint)
+	default:
+		e.Hint = fmt.Sprintf("kernel %q: argument %d: %v", name, bad, err)
+	}
+	e.Hint = strings.TrimSuffix(e.Hint, ": ")
+	return e
 }
 
 func (s *Stream) sameLength(op string, v View, n int64) error {

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -84,8 +85,11 @@ type Arg struct {
 // Args is a kernel's list of arguments, in the order of its PTX parameters. The
 // zero value is empty. It is a value: nothing is allocated to fill it.
 type Args struct {
-	n    int
-	args [MaxArgs]Arg
+	n     int
+	args  [MaxArgs]Arg
+	owner any   // of the memory; nil where nobody has said
+	err   error // why argument bad can't be used
+	bad   int
 }
 
 func (a *Args) add(x Arg) {
@@ -109,6 +113,25 @@ func (a *Args) Arg(i int) *Arg { return &a.args[:a.n][i] }
 func (a *Args) Memory(p Address, bytes int64, access Access) {
 	a.add(Arg{Access: access, Size: 8, Value: uint64(p), Bytes: bytes})
 }
+
+// OwnedBy says whose the memory appended last is, and why it can't be used, nil if it
+// can. Package device does so and refuses a launch with other devices' memory; drivers
+// have no use for it.
+func (a *Args) OwnedBy(owner any, err error) {
+	if err == nil && a.owner != nil && a.owner != owner {
+		err = errMixed
+	}
+	if err != nil && a.err == nil {
+		a.err, a.bad = err, a.n-1
+	}
+	a.owner = owner
+}
+
+var errMixed = errors.New("it is memory of another device than those before it")
+
+// Owner is whose all the memory is, nil if OwnedBy was never called. With an error,
+// argument bad is the first that can't be used.
+func (a *Args) Owner() (owner any, bad int, err error) { return a.owner, a.bad, a.err }
 
 // Uint32, Int32, Float32, Uint64 and Int64 append a scalar.
 func (a *Args) Uint32(v uint32)   { a.add(Arg{Size: 4, Value: uint64(v)}) }

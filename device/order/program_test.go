@@ -136,6 +136,9 @@ func random(r *rand.Rand) instr {
 		}
 		if i.uses == nil { // a copy
 			n := min(from.n, to.n)
+			if apart := max(from.at-to.at, to.at-from.at); from.memory == to.memory && apart > 0 {
+				n = min(n, apart) // a copy's two sides don't overlap
+			}
 			from.n, to.n = n, n
 			i.uses = []use{from, to}
 		}

@@ -1,0 +1,203 @@
+package device_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/driver"
+)
+
+// reckless is a driver that takes what it is given, as a GPU's may: the handles of
+// what was freed serve the next that is made. It counts the calls.
+type reckless struct {
+	driver.Device
+	calls int
+}
+
+func (r *reckless) FreeStream(driver.Stream) error                      { r.calls++; return nil }
+func (r *reckless) FreeEvent(driver.Event) error                        { r.calls++; return nil }
+func (r *reckless) Free(driver.Address) error                           { r.calls++; return nil }
+func (r *reckless) FreeHost([]byte) error                               { r.calls++; return nil }
+func (r *reckless) Record(driver.Event, driver.Stream) error            { r.calls++; return nil }
+func (r *reckless) Wait(driver.Stream, driver.Event) error              { r.calls++; return nil }
+func (r *reckless) HostFunc(driver.Stream, func()) error                { r.calls++; return nil }
+func (r *reckless) StreamDone(driver.Stream) (bool, error)              { r.calls++; return true, nil }
+func (r *reckless) EventDone(driver.Event) (bool, error)                { r.calls++; return true, nil }
+func (r *reckless) CopyH2D(driver.Stream, driver.Address, []byte) error { r.calls++; return nil }
+func (r *reckless) CopyD2H(driver.Stream, []byte, driver.Address) error { r.calls++; return nil }
+func (r *reckless) CopyD2D(_ driver.Stream, _, _ driver.Address, _ int64) error {
+	r.calls++
+	return nil
+}
+func (r *reckless) Memset(driver.Stream, driver.Address, byte, int64) error { r.calls++; return nil }
+func (r *reckless) Launch(driver.Stream, *driver.Launch) error              { r.calls++; return nil }
+
+func openReckless(t *testing.T) (*device.Device, *reckless, *device.Stream) {
+	d, err := cpu.New(cpu.Options{})
+	require.NoError(t, err)
+	r := &reckless{Device: d}
+	dev := device.New(r)
+	s, err := dev.NewStream(device.StreamOptions{Name: "s"})
+	require.NoError(t, err)
+	return dev, r, s
+}
+
+func launch(views ...device.View) *device.Launch {
+	l := &device.Launch{Kernel: &device.Kernel{Name: "k", Go: func(*device.Args) {}}, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+	for _, v := range views {
+		v.In(&l.Args)
+	}
+	return l
+}
+
+// uses are all the ways in which work uses v, of 8 bytes, on s.
+func uses(s *device.Stream, v, own device.View) map[string]error {
+	host := make([]byte, 8)
+	return map[string]error{
+		"CopyH2D":      s.CopyH2D(v, host),
+		"CopyD2H":      s.CopyD2H(host, v),
+		"CopyD2D to":   s.CopyD2D(v, own),
+		"CopyD2D from": s.CopyD2D(own, v),
+		"Memset":       s.Memset(v, 1),
+		"Launch":       s.Launch(launch(v)),
+		"Launch after": s.Launch(launch(own, v)),
+	}
+}
+
+func buffer(t *testing.T, d *device.Device, bytes int64) *device.Buffer {
+	b, err := d.Alloc(bytes)
+	require.NoError(t, err)
+	return b
+}
+
+// Memory of another device, memory that was freed, and numbers that are no memory:
+// the driver, which could corrupt what now lies there, is not asked.
+func TestMemoryThatIsNotTheStreams(t *testing.T) {
+	d, drv, s := openReckless(t)
+	own := buffer(t, d, 8).View()
+	for name, err := range uses(s, buffer(t, d, 8).View(), own) {
+		require.NoError(t, err, name)
+	}
+	other, _, _ := openReckless(t)
+	freed := buffer(t, d, 16)
+	part := freed.View().Slice(4, 8)
+	require.NoError(t, freed.Free())
+	host, err := d.AllocHost(8, device.HostOptions{})
+	require.NoError(t, err)
+	hostView, err := host.View()
+	require.NoError(t, err)
+	require.NoError(t, host.Free())
+
+	drv.calls = 0
+	for want, v := range map[string]device.View{
+		"belongs to cpu":              buffer(t, other, 8).View(),
+		"the memory was freed before": part,
+		"freed before":                hostView,
+		"no memory of 8 bytes":        d.ViewOf(math.MaxUint64-6, 8),
+	} {
+		for name, err := range uses(s, v, own) {
+			require.ErrorIs(t, err, device.ErrInvalid, "%s: %s", want, name)
+			var typed *device.Error
+			require.ErrorAs(t, err, &typed)
+			if name != "Launch after" {
+				require.ErrorContains(t, err, want, name)
+			}
+		}
+	}
+	for _, v := range []device.View{d.ViewOf(256, -1), d.ViewOf(256, math.MinInt64)} {
+		require.ErrorIs(t, s.Memset(v, 1), device.ErrInvalid)
+		require.ErrorIs(t, s.CopyD2D(v, v), device.ErrInvalid)
+		require.ErrorIs(t, s.CopyPeer(v, v), device.ErrInvalid)
+		require.ErrorIs(t, s.Launch(launch(v)), device.ErrInvalid)
+	}
+	require.ErrorContains(t, s.Launch(launch(own, buffer(t, other, 8).View())), `kernel "k": argument 1`)
+	two := buffer(t, d, 12).View()
+	require.ErrorIs(t, s.CopyD2D(two.Slice(0, 8), two.Slice(4, 8)), device.ErrInvalid, "the two overlap")
+	require.Zero(t, drv.calls)
+}
+
+// What was closed or freed is so once: its handle may be another's by then.
+func TestASecondCloseIsRefused(t *testing.T) {
+	d, drv, s := openReckless(t)
+	e, err := d.NewEvent(device.EventOptions{Name: "e"})
+	require.NoError(t, err)
+	live, err := d.NewStream(device.StreamOptions{})
+	require.NoError(t, err)
+	running, err := d.NewEvent(device.EventOptions{})
+	require.NoError(t, err)
+	b, empty := buffer(t, d, 8), buffer(t, d, 0)
+	h, err := d.AllocHost(8, device.HostOptions{})
+	require.NoError(t, err)
+	for _, closing := range []func() error{s.Close, e.Close, b.Free, empty.Free, h.Free} {
+		require.NoError(t, closing())
+	}
+	usage := d.Usage()
+	drv.calls = 0
+	for name, call := range map[string]func() error{
+		"Stream.Close":       s.Close,
+		"Stream.Record":      func() error { return s.Record(running) },
+		"Stream.Wait":        func() error { return s.Wait(running) },
+		"Stream.Done":        func() error { _, err := s.Done(); return err },
+		"Stream.Synchronize": func() error { return s.Synchronize(t.Context()) },
+		"Stream.HostFunc":    func() error { return s.HostFunc(func() {}) },
+		"Stream.Launch":      func() error { return s.Launch(launch()) },
+		"Event.Close":        e.Close,
+		"Event.Done":         func() error { _, err := e.Done(); return err },
+		"Event.Synchronize":  func() error { return e.Synchronize(t.Context()) },
+		"Record":             func() error { return live.Record(e) },
+		"Wait":               func() error { return live.Wait(e) },
+		"Buffer.Free":        b.Free,
+		"empty Buffer.Free":  empty.Free,
+		"HostBuffer.Free":    h.Free,
+	} {
+		err := call()
+		require.ErrorIs(t, err, device.ErrInvalid, name)
+		require.ErrorContains(t, err, "before", name)
+	}
+	_, err = device.Elapsed(e, running)
+	require.ErrorIs(t, err, device.ErrInvalid)
+	require.Zero(t, drv.calls)
+	require.Equal(t, usage, d.Usage())
+}
+
+// Every size at its extremes is a typed error, or a panic of our own where it can only
+// be the caller's bug.
+func TestSizesAtTheirExtremes(t *testing.T) {
+	d, err := cpu.Open(cpu.Options{})
+	require.NoError(t, err)
+	for _, bytes := range []int64{-1, math.MinInt64} {
+		_, err := d.Alloc(bytes)
+		require.ErrorIs(t, err, device.ErrInvalid)
+		_, err = d.AllocHost(bytes, device.HostOptions{})
+		require.ErrorIs(t, err, device.ErrInvalid)
+	}
+	for _, bytes := range []int64{math.MaxInt64, math.MaxInt64 - 255, math.MaxInt64 / 2} {
+		_, err := d.Alloc(bytes)
+		require.ErrorIs(t, err, device.ErrOutOfMemory)
+		for _, o := range []device.HostOptions{{}, {Locked: true}, {Pageable: true}} {
+			_, err = d.AllocHost(bytes, o)
+			require.ErrorIs(t, err, device.ErrOutOfMemory)
+		}
+	}
+	_, err = d.AllocHost(8, device.HostOptions{Locked: true, Pageable: true})
+	require.ErrorContains(t, err, "Locked and Pageable")
+	_, err = d.AllocHost(8, device.HostOptions{ReadOnly: true})
+	require.ErrorContains(t, err, "ReadOnly")
+	_, err = d.RegisterHost(make([]byte, 8), device.HostOptions{Pageable: true})
+	require.ErrorContains(t, err, "Pageable")
+	require.Zero(t, d.Usage().HostBuffers)
+
+	b := buffer(t, d, 8)
+	v := b.View()
+	for _, s := range [][2]int64{{0, 9}, {9, 0}, {8, 1}, {-1, 1}, {1, -1}, {math.MaxInt64, 1}, {1, math.MaxInt64},
+		{math.MaxInt64, math.MaxInt64}, {math.MinInt64, math.MinInt64}, {4, math.MinInt64}} {
+		require.Panics(t, func() { v.Slice(s[0], s[1]) }, "%v", s)
+	}
+	require.EqualValues(t, 0, v.Slice(8, 0).Bytes())
+	require.NoError(t, b.Free())
+	require.NoError(t, d.Close())
+}
