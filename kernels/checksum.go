@@ -12,7 +12,8 @@ import (
 // suspected: bytes changed, swapped, doubled or left over from another batch.
 func Checksum(s *device.Stream, out, in device.View) error {
 	var m mistakes
-	m.length("out", out, 8)
+	m.length("out", out, 1, 8, "the checksum")
+	m.apart("out", out, "in", in)
 	m.view(s, "out", out, 8)
 	m.view(s, "in", in, 1)
 	if err := m.err("Checksum"); err != nil {

@@ -26,7 +26,8 @@ func Convert(s *device.Stream, out, in device.View, to, from dtype.Type) error {
 	if in.Bytes()%int64(from.Bytes()) != 0 {
 		m.addf("in has %d bytes, want a multiple of %d", in.Bytes(), from.Bytes())
 	}
-	m.length("out", out, n*int64(to.Bytes()))
+	m.length("out", out, n, int64(to.Bytes()), "to")
+	m.apart("out", out, "in", in)
 	m.view(s, "out", out, to.Bytes())
 	m.view(s, "in", in, from.Bytes())
 	if err := m.err("Convert"); err != nil || n == 0 {
@@ -42,6 +43,9 @@ func Convert(s *device.Stream, out, in device.View, to, from dtype.Type) error {
 	l.Args.Int64(n)
 	return s.Launch(&l)
 }
+
+// Convertible reports whether Convert and Fill take elements of type t.
+func Convertible(t dtype.Type) bool { return convertible(t) >= 0 }
 
 // convertible numbers the types of convertKernels: -1 for any other.
 func convertible(t dtype.Type) int {

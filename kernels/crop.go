@@ -90,9 +90,18 @@ func Crop(s *device.Stream, out, in device.View, p CropParams) error {
 	return s.Launch(&l)
 }
 
-func (p *CropParams) check(s *device.Stream, out, in device.View) (n int64, err error) {
+// Validate reports every mistake that shows without the memory to work on.
+func (p *CropParams) Validate() error {
+	m := p.mistakes()
+	if len(m) == 0 {
+		p.fits(&m)
+	}
+	return m.err("Crop")
+}
+
+// mistakes are the numbers that are out of their ranges.
+func (p *CropParams) mistakes() (m mistakes) {
 	const most = 1 << 15 // with it a row's bytes and an image's stay within 32 and 63 bits
-	var m mistakes
 	for _, f := range [...]struct {
 		name string
 		v    int
@@ -108,18 +117,29 @@ func (p *CropParams) check(s *device.Stream, out, in device.View) (n int64, err 
 	if !(p.FlipProbability >= 0 && p.FlipProbability <= 1) {
 		m.addf("FlipProbability is %v, want 0 to 1", p.FlipProbability)
 	}
+	return m
+}
+
+func (p *CropParams) fits(m *mistakes) {
+	if tops, lefts := p.margins(); tops < 0 || lefts < 0 {
+		m.addf("OutHeight and OutWidth: a crop of %d×%d does not fit into %d×%d (Height, Width) with a padding of %d (Pad)",
+			p.OutHeight, p.OutWidth, p.Height, p.Width, p.Pad)
+	}
+}
+
+func (p *CropParams) check(s *device.Stream, out, in device.View) (n int64, err error) {
+	m := p.mistakes()
 	if len(m) > 0 {
 		return 0, m.err("Crop")
 	}
-	if tops, lefts := p.margins(); tops < 0 || lefts < 0 {
-		m.addf("a crop of %d×%d does not fit into %d×%d with a padding of %d", p.OutHeight, p.OutWidth, p.Height, p.Width, p.Pad)
-	}
+	p.fits(&m)
 	image := int64(p.Height) * int64(p.Width) * int64(p.PixelBytes)
 	if in.Bytes()%image != 0 {
 		m.addf("in has %d bytes, want a multiple of %d", in.Bytes(), image)
 	}
 	n = in.Bytes() / image
-	m.length("out", out, n*int64(p.OutHeight)*int64(p.OutWidth)*int64(p.PixelBytes))
+	m.length("out", out, n, int64(p.OutHeight)*int64(p.OutWidth)*int64(p.PixelBytes), "OutHeight·OutWidth·PixelBytes")
+	m.apart("out", out, "in", in)
 	m.view(s, "out", out, 1)
 	m.view(s, "in", in, 1)
 	return n, m.err("Crop")

@@ -4,9 +4,10 @@
 //
 // Each function submits its work to a stream and returns without waiting; the
 // views it is given must stay as they are until the stream has run it. The
-// stream comes first, then what is written, then what is read. Sizes, element
-// types and alignment are checked before anything is submitted, and all mistakes
-// come back in one *Error. A call allocates nothing.
+// stream comes first, then what is written, then what is read; the two share no
+// byte. Sizes, element types and alignment are checked before anything is submitted,
+// in Go for both forms alike, and all mistakes come back in one *Error. A call
+// allocates nothing.
 //
 // # One operation, two forms
 //

@@ -3,6 +3,8 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/leat-go/leat/device"
 )
@@ -28,7 +30,11 @@ func (m *mistakes) addf(format string, args ...any) { *m = append(*m, fmt.Errorf
 
 // view checks that v is memory of s's device, aligned to align bytes.
 func (m *mistakes) view(s *device.Stream, name string, v device.View, align int) {
-	if v.Bytes() == 0 {
+	switch {
+	case v.Bytes() == 0:
+		return
+	case v.Bytes() < 0:
+		*m = append(*m, fmt.Errorf("%s has %d bytes, want 0 or more", name, v.Bytes()))
 		return
 	}
 	if v.Device() != s.Device() {
@@ -39,11 +45,30 @@ func (m *mistakes) view(s *device.Stream, name string, v device.View, align int)
 	}
 }
 
-// length checks that v has want bytes.
-func (m *mistakes) length(name string, v device.View, want int64) {
-	if v.Bytes() != want {
+// length checks that v has n times size bytes. of says what size is made of: a
+// product that wrapped would let a view pass that the kernel runs over.
+func (m *mistakes) length(name string, v device.View, n, size int64, of string) {
+	want, ok := multiply(n, size)
+	switch {
+	case !ok:
+		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d times %d (%s), which is more than 2^63", name, v.Bytes(), n, size, of))
+	case v.Bytes() != want:
 		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d", name, v.Bytes(), want))
 	}
+}
+
+// apart checks that out shares no byte with in: blocks of threads run in any order,
+// so that one would read what another has overwritten.
+func (m *mistakes) apart(outName string, out device.View, inName string, in device.View) {
+	if len(*m) == 0 && out.Overlaps(in) {
+		*m = append(*m, fmt.Errorf("%s and %s overlap", outName, inName))
+	}
+}
+
+// multiply is a·b for numbers that are not negative; ok is false if it does not fit.
+func multiply(a, b int64) (product int64, ok bool) {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	return int64(low), a >= 0 && b >= 0 && high == 0 && low <= math.MaxInt64
 }
 
 func (m mistakes) err(op string) error {

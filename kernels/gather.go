@@ -45,8 +45,10 @@ func Gather(s *device.Stream, out, table, index device.View, p GatherParams) err
 	return s.Launch(&l)
 }
 
-func (p *GatherParams) check(s *device.Stream, out, table, index device.View) (n int64, err error) {
-	var m mistakes
+// Validate reports every mistake that shows without the memory to work on.
+func (p *GatherParams) Validate() error { return p.mistakes().err("Gather") }
+
+func (p *GatherParams) mistakes() (m mistakes) {
 	if p.Index != dtype.Int32 && p.Index != dtype.Int64 {
 		m.addf("Index is %v, want int32 or int64", p.Index)
 	}
@@ -56,6 +58,11 @@ func (p *GatherParams) check(s *device.Stream, out, table, index device.View) (n
 	if p.Blocks < 0 || p.Blocks > 1<<16 {
 		m.addf("Blocks is %d, want 0 to 65536", p.Blocks)
 	}
+	return m
+}
+
+func (p *GatherParams) check(s *device.Stream, out, table, index device.View) (n int64, err error) {
+	m := p.mistakes()
 	if len(m) > 0 {
 		return 0, m.err("Gather")
 	}
@@ -67,7 +74,9 @@ func (p *GatherParams) check(s *device.Stream, out, table, index device.View) (n
 		m.addf("table has %d bytes, want a multiple of %d", table.Bytes(), p.RowBytes)
 	}
 	n = index.Bytes() / size
-	m.length("out", out, n*p.RowBytes)
+	m.length("out", out, n, p.RowBytes, "RowBytes")
+	m.apart("out", out, "table", table)
+	m.apart("out", out, "index", index)
 	m.view(s, "out", out, 1)
 	m.view(s, "table", table, 1)
 	m.view(s, "index", index, int(size))

@@ -32,22 +32,28 @@ func (l Layout) String() string {
 // float32.
 type NormalizeParams struct {
 	// Mean and Deviation are per channel, in units of the full range: with them a
-	// byte v of channel c becomes (v/255 - Mean[c]) / Deviation[c]. Their length is
-	// the number of channels. A nil Mean is all 0, a nil Deviation all 1; both nil
-	// means one channel.
+	// byte v of channel c becomes (v/255 - Mean[c]) / Deviation[c]. A list of one
+	// value is for every channel. A nil Mean is all 0, a nil Deviation all 1.
 	Mean, Deviation []float32
+	// Channels is the number of channels. 0 means as many as the longer of Mean and
+	// Deviation has values, and at least 1.
+	Channels int
 	// Out is the element type of the result: Float32 (also if left out), Float16 or
 	// BFloat16.
 	Out dtype.Type
 	// Layout says where the channels are.
 	Layout Layout
 	// Pixels is the number of pixels in a sample (height times width). Interleaved
-	// has no need of it.
+	// has no need of it: 0.
 	Pixels int64
 }
 
-// Channels is the number of channels that p speaks of.
-func (p *NormalizeParams) Channels() int { return max(1, len(p.Mean), len(p.Deviation)) }
+func (p *NormalizeParams) channels() int {
+	if p.Channels != 0 {
+		return p.Channels
+	}
+	return max(1, len(p.Mean), len(p.Deviation))
+}
 
 func (p *NormalizeParams) out() dtype.Type {
 	if p.Out == dtype.Invalid {
@@ -58,14 +64,19 @@ func (p *NormalizeParams) out() dtype.Type {
 
 // coefficients of channel c: a byte v becomes v*scale, rounded, plus bias, rounded.
 func (p *NormalizeParams) coefficients(c int) (scale, bias float32) {
-	mean, deviation := 0.0, 1.0
-	if c < len(p.Mean) {
-		mean = float64(p.Mean[c])
-	}
-	if c < len(p.Deviation) {
-		deviation = float64(p.Deviation[c])
-	}
+	mean, deviation := channelValue(p.Mean, c, 0), channelValue(p.Deviation, c, 1)
 	return float32(1 / (255 * deviation)), float32(-mean / deviation)
+}
+
+// channelValue is channel c's of values, which has none, one for all or one for each.
+func channelValue(values []float32, c int, none float64) float64 {
+	switch {
+	case c < len(values):
+		return float64(values[c])
+	case len(values) == 1:
+		return float64(values[0])
+	}
+	return none
 }
 
 // Normalize turns the uint8 images in into floating point of p.Out in out, which
@@ -79,7 +90,7 @@ func Normalize(s *device.Stream, out, in device.View, p NormalizeParams) error {
 	if n == 0 {
 		return nil
 	}
-	channels := p.Channels()
+	channels := p.channels()
 	l := device.Launch{Kernel: normalizeKernels[p.Layout][half(p.out())]}
 	switch p.Layout {
 	case Interleaved:
@@ -108,16 +119,19 @@ func Normalize(s *device.Stream, out, in device.View, p NormalizeParams) error {
 	return s.Launch(&l)
 }
 
-func (p *NormalizeParams) check(s *device.Stream, out, in device.View) error {
-	var m mistakes
-	if len(p.Mean) > 0 && len(p.Deviation) > 0 && len(p.Mean) != len(p.Deviation) {
-		m.addf("Mean has %d channels, Deviation %d", len(p.Mean), len(p.Deviation))
+// Validate reports every mistake that shows without the memory to work on.
+func (p *NormalizeParams) Validate() error { return p.mistakes().err("Normalize") }
+
+func (p *NormalizeParams) mistakes() (m mistakes) {
+	channels := p.channels()
+	if channels < 1 || channels > MaxChannels {
+		m.addf("Channels: there are %d channels, want 1 to %d", channels, MaxChannels)
 	}
-	channels := int64(p.Channels())
-	if channels > MaxChannels {
-		m.addf("%d channels, at most %d are supported", channels, MaxChannels)
+	mean, deviation := len(p.Mean), len(p.Deviation)
+	if mean > 1 && mean != channels || deviation > 1 && deviation != channels {
+		m.addf("Mean has %d values and Deviation %d, want none, 1 or one for each of the %d channels", mean, deviation, channels)
 	}
-	for c := range min(int(channels), MaxChannels) {
+	for c := range min(channels, MaxChannels) {
 		scale, bias := p.coefficients(c)
 		if scale-scale != 0 || bias-bias != 0 { // infinite or NaN
 			m.addf("Mean and Deviation of channel %d give %v·v + %v, want finite numbers", c, scale, bias)
@@ -126,19 +140,29 @@ func (p *NormalizeParams) check(s *device.Stream, out, in device.View) error {
 	if p.Layout >= layouts {
 		m.addf("Layout is %d, want Interleaved, ToPlanar or Planar", p.Layout)
 	}
-	if p.Layout != Interleaved && p.Pixels <= 0 {
+	if p.Pixels < 0 || p.Layout != Interleaved && p.Pixels == 0 {
 		m.addf("Pixels is %d, want more than 0 for layout %v", p.Pixels, p.Layout)
 	}
-	if sample := channels * max(1, p.Pixels); in.Bytes()%sample != 0 {
+	if half(p.out()) < 0 {
+		m.addf("Out is %v, want float32, float16 or bfloat16", p.Out)
+	}
+	return m
+}
+
+func (p *NormalizeParams) check(s *device.Stream, out, in device.View) error {
+	m := p.mistakes()
+	sample, ok := multiply(int64(max(1, p.channels())), max(1, p.Pixels))
+	switch {
+	case !ok:
+		m.addf("in has %d bytes, want a multiple of %d times %d (Pixels), which is more than 2^63", in.Bytes(), p.channels(), p.Pixels)
+	case in.Bytes()%sample != 0:
 		m.addf("in has %d bytes, want a multiple of %d", in.Bytes(), sample)
 	}
-	t := p.out()
-	if half(t) < 0 {
-		m.addf("Out is %v, want float32, float16 or bfloat16", t)
-	} else {
-		m.length("out", out, in.Bytes()*int64(t.Bytes()))
+	if t := p.out(); half(t) >= 0 {
+		m.length("out", out, in.Bytes(), int64(t.Bytes()), "Out")
 		m.view(s, "out", out, t.Bytes())
 	}
+	m.apart("out", out, "in", in)
 	m.view(s, "in", in, 1)
 	return m.err("Normalize")
 }

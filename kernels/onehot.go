@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"math"
+
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
@@ -35,29 +37,43 @@ func OneHot(s *device.Stream, out, labels device.View, p OneHotParams) error {
 	return s.Launch(&l)
 }
 
-func (p *OneHotParams) check(s *device.Stream, out, labels device.View) (*device.Kernel, error) {
-	var m mistakes
-	var kernel *device.Kernel
-	switch p.Labels {
-	case dtype.Uint8:
-		kernel = oneHotUint8
-	case dtype.Int32:
-		kernel = oneHotInt32
-	case dtype.Int64:
-		kernel = oneHotInt64
-	default:
+// Validate reports every mistake that shows without the memory to work on.
+func (p *OneHotParams) Validate() error { return p.mistakes().err("OneHot") }
+
+func (p *OneHotParams) mistakes() (m mistakes) {
+	if p.kernel() == nil {
 		m.addf("Labels is %v, want uint8, int32 or int64", p.Labels)
 	}
-	if p.Classes < 1 || p.Classes > 1<<31-1 {
+	if p.Classes < 1 || p.Classes > math.MaxInt32 {
 		m.addf("Classes is %d, want 1 to 2^31-1", p.Classes)
 	}
-	if kernel != nil {
+	return m
+}
+
+// kernel is nil for labels of a type that has none.
+func (p *OneHotParams) kernel() *device.Kernel {
+	switch p.Labels {
+	case dtype.Uint8:
+		return oneHotUint8
+	case dtype.Int32:
+		return oneHotInt32
+	case dtype.Int64:
+		return oneHotInt64
+	}
+	return nil
+}
+
+func (p *OneHotParams) check(s *device.Stream, out, labels device.View) (*device.Kernel, error) {
+	m := p.mistakes()
+	kernel := p.kernel()
+	if len(m) == 0 {
 		size := int64(p.Labels.Bytes())
 		if labels.Bytes()%size != 0 {
 			m.addf("labels has %d bytes, want a multiple of %d", labels.Bytes(), size)
 		}
 		m.view(s, "labels", labels, int(size))
-		m.length("out", out, labels.Bytes()/size*int64(p.Classes)*4)
+		m.length("out", out, labels.Bytes()/size, int64(p.Classes)*4, "4·Classes")
+		m.apart("out", out, "labels", labels)
 	}
 	m.view(s, "out", out, 4)
 	return kernel, m.err("OneHot")

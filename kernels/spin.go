@@ -6,14 +6,18 @@ import (
 	"github.com/leat-go/leat/device"
 )
 
+// maxSpin is far above use: a stream that spins longer never comes back, since
+// nothing can stop a kernel.
+const maxSpin = time.Hour
+
 // Spin keeps s busy for d and touches no memory: it stands in for a model's
 // compute in tests and measurements. A GPU busy-waits on one thread. The CPU
 // device's compute engine is occupied on a timer, and leaves the cores to others,
 // as an accelerator would; in a testing/synctest bubble it takes virtual time.
 func Spin(s *device.Stream, d time.Duration) error {
 	var m mistakes
-	if d < 0 {
-		m.addf("time is %v, want 0 or more", d)
+	if d < 0 || d > maxSpin {
+		m.addf("time is %v, want 0 to %v", d, maxSpin)
 	}
 	if err := m.err("Spin"); err != nil || d == 0 {
 		return err
