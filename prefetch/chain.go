@@ -3,15 +3,15 @@ package prefetch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/dtype"
-	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 )
 
 // An Op is one operation of a Chain on one field: one of this package's, made of
-// package kernels, or the user's own.
+// package kernels, or the user's own. It describes work and keeps nothing of any
+// use, so that one Op may be in several chains, of fields of other shapes.
 type Op struct {
 	// Field is the name of the field that it changes.
 	Field string
@@ -19,28 +19,33 @@ type Op struct {
 	// error says why the field, as it comes in, won't do.
 	Becomes func(field loader.Field) (loader.Field, error)
 	// Apply submits the work to s: it overwrites out and reads in, of the shapes
-	// that Becomes told. batch says which batch it is.
+	// that Becomes told with the rows in front. batch says which batch it is. What
+	// depends on the shape is worked out from in, and not kept from Becomes, which
+	// may have been called for another chain since.
 	Apply func(s *device.Stream, out, in Field, batch Fields) error
 }
 
 // Chain makes a Transform of operations, done in their order. fields are those that
-// the loader fills; a field that no Op names is passed on as it is.
+// the loader fills; a field that no Op names is passed on as it is. New refuses the
+// Transform for a loader of other fields. The error names every mistake.
 func Chain(fields []loader.Field, ops ...Op) (*Transform, error) {
-	t := &Transform{Out: append([]loader.Field(nil), fields...)}
+	if _, err := loader.NewLayout(fields, 1); err != nil {
+		return nil, fmt.Errorf("prefetch: Chain: %w", err)
+	}
+	t := &Transform{In: cloneFields(fields), Out: cloneFields(fields)}
 	var steps []link
 	var errs []error
 	for i, op := range ops {
-		at := indexOf(t.Out, op.Field)
+		at := slices.IndexFunc(t.Out, func(f loader.Field) bool { return f.Name == op.Field })
 		if at < 0 {
 			errs = append(errs, fmt.Errorf("operation %d: no field %q", i, op.Field))
 			continue
 		}
-		next, err := op.Becomes(t.Out[at])
+		next, err := op.becomes(t.Out[at])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("operation %d on %v: %w", i, t.Out[at], err))
 			continue
 		}
-		next.Name = op.Field
 		t.Out[at] = next
 		steps = append(steps, link{op: op, becomes: next})
 	}
@@ -48,8 +53,34 @@ func Chain(fields []loader.Field, ops ...Op) (*Transform, error) {
 		return nil, fmt.Errorf("prefetch: Chain: %w", errors.Join(errs...))
 	}
 	t.Scratch = connect(steps)
-	t.Apply = func(s *device.Stream, out, in Fields) error { return apply(s, out, in, fields, steps) }
+	kept := untouched(fields, steps)
+	t.Apply = func(s *device.Stream, out, in Fields) error { return apply(s, out, in, kept, steps) }
 	return t, nil
+}
+
+// becomes is what f is behind the operation, checked.
+func (op *Op) becomes(f loader.Field) (loader.Field, error) {
+	if op.Becomes == nil || op.Apply == nil {
+		return f, errors.New("Becomes or Apply is nil")
+	}
+	next, err := op.Becomes(cloneFields([]loader.Field{f})[0])
+	if err != nil {
+		return f, err
+	}
+	next.Name = f.Name
+	if _, err := loader.NewLayout([]loader.Field{next}, 1); err != nil {
+		return f, fmt.Errorf("it would become %v: %w", next, err)
+	}
+	return cloneFields([]loader.Field{next})[0], nil
+}
+
+// cloneFields is a copy that shares no shape: the caller may go on to change its own.
+func cloneFields(fields []loader.Field) []loader.Field {
+	fields = slices.Clone(fields)
+	for i := range fields {
+		fields[i].Shape = slices.Clone(fields[i].Shape)
+	}
+	return fields
 }
 
 // A link is an operation in its chain.
@@ -74,12 +105,20 @@ func connect(steps []link) (scratch []loader.Field) {
 	return scratch
 }
 
-func apply(s *device.Stream, out, in Fields, fields []loader.Field, steps []link) error {
-	for i := range fields {
-		if !touched(steps, fields[i].Name) {
-			if err := s.CopyD2D(out.Field(fields[i].Name).View, in.Field(fields[i].Name).View); err != nil {
-				return err
-			}
+// untouched are the names of the fields that no operation changes.
+func untouched(fields []loader.Field, steps []link) (names []string) {
+	for _, f := range fields {
+		if !slices.ContainsFunc(steps, func(l link) bool { return l.op.Field == f.Name }) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func apply(s *device.Stream, out, in Fields, kept []string, steps []link) error {
+	for _, name := range kept {
+		if err := s.CopyD2D(out.Field(name).View, in.Field(name).View); err != nil {
+			return err
 		}
 	}
 	for i := range steps {
@@ -97,105 +136,4 @@ func apply(s *device.Stream, out, in Fields, fields []loader.Field, steps []link
 		}
 	}
 	return nil
-}
-
-func touched(steps []link, name string) bool {
-	for i := range steps {
-		if steps[i].op.Field == name {
-			return true
-		}
-	}
-	return false
-}
-
-func indexOf(fields []loader.Field, name string) int {
-	for i, f := range fields {
-		if f.Name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// Normalize is kernels.Normalize: uint8 images [H, W, C] become p.Out (float32 if
-// left out), [C, H, W] with kernels.ToPlanar. p.Pixels comes from the shape.
-func Normalize(field string, p kernels.NormalizeParams) Op {
-	if p.Out == dtype.Invalid {
-		p.Out = dtype.Float32
-	}
-	return Op{Field: field,
-		Becomes: func(f loader.Field) (loader.Field, error) {
-			if f.DType != dtype.Uint8 {
-				return f, fmt.Errorf("Normalize takes uint8, not %v", f.DType)
-			}
-			shape := f.Shape
-			switch {
-			case p.Layout == kernels.Interleaved:
-			case len(shape) != 3:
-				return f, fmt.Errorf("Normalize %v takes three axes, not %v", p.Layout, shape)
-			case p.Layout == kernels.ToPlanar:
-				p.Pixels = int64(shape[0]) * int64(shape[1])
-				f.Shape = []int{shape[2], shape[0], shape[1]}
-			default:
-				p.Pixels = int64(shape[1]) * int64(shape[2])
-			}
-			f.DType = p.Out
-			return f, nil
-		},
-		Apply: func(s *device.Stream, out, in Field, _ Fields) error {
-			return kernels.Normalize(s, out.View, in.View, p)
-		},
-	}
-}
-
-// Convert is kernels.Convert: elements become of type to, among uint8, float16,
-// bfloat16 and float32.
-func Convert(field string, to dtype.Type) Op {
-	return Op{Field: field,
-		Becomes: func(f loader.Field) (loader.Field, error) { f.DType = to; return f, nil },
-		Apply: func(s *device.Stream, out, in Field, _ Fields) error {
-			return kernels.Convert(s, out.View, in.View, to, in.DType)
-		},
-	}
-}
-
-// OneHot is kernels.OneHot: labels become rows of float32 [classes].
-func OneHot(field string, classes int) Op {
-	return Op{Field: field,
-		Becomes: func(f loader.Field) (loader.Field, error) {
-			if classes < 1 {
-				return f, fmt.Errorf("OneHot of %d classes, want 1 or more", classes)
-			}
-			return loader.Field{DType: dtype.Float32, Shape: append(append([]int(nil), f.Shape...), classes)}, nil
-		},
-		Apply: func(s *device.Stream, out, in Field, _ Fields) error {
-			return kernels.OneHot(s, out.View, in.View, kernels.OneHotParams{Classes: classes, Labels: in.DType})
-		},
-	}
-}
-
-// Crop is kernels.Crop: images [H, W, C] are cropped to [height, width, C] and
-// flipped at random, or cropped at their centre. Of p only Pad, FlipProbability and
-// Centre are looked at: the shape gives the rest, and the loader's seed, the epoch
-// and the sample's position the randomness, so that it is the same in every run.
-func Crop(field string, height, width int, p kernels.CropParams) Op {
-	p.OutHeight, p.OutWidth = height, width
-	return Op{Field: field,
-		Becomes: func(f loader.Field) (loader.Field, error) {
-			if len(f.Shape) != 3 {
-				return f, fmt.Errorf("Crop takes three axes, not %v", f.Shape)
-			}
-			p.Height, p.Width, p.PixelBytes = f.Shape[0], f.Shape[1], f.Shape[2]*f.DType.Bytes()
-			if height < 1 || width < 1 || height > p.Height+2*p.Pad || width > p.Width+2*p.Pad {
-				return f, fmt.Errorf("Crop to %d×%d doesn't fit into %d×%d padded by %d", height, width, p.Height, p.Width, p.Pad)
-			}
-			f.Shape = []int{height, width, f.Shape[2]}
-			return f, nil
-		},
-		Apply: func(s *device.Stream, out, in Field, batch Fields) error {
-			p := p
-			p.Seed, p.Epoch, p.Position = batch.Seed(), uint64(batch.Position().Epoch), uint64(batch.Position().Sample)
-			return kernels.Crop(s, out.View, in.View, p)
-		},
-	}
 }

@@ -133,6 +133,9 @@ func unreleased(slots []*slot) func() string {
 func (p *Prefetcher) allocate() (err error) {
 	p.out = p.layout
 	if t := p.options.Transform; t != nil {
+		if err := t.fits(p.layout); err != nil {
+			return fmt.Errorf("prefetch: %w", err)
+		}
 		if p.out, err = loader.NewLayout(t.Out, p.layout.BatchSize()); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -15,6 +16,10 @@ import (
 //
 // For a host consumer the same work runs in its Go version.
 type Transform struct {
+	// In are the fields that Apply was made for. New refuses a loader of others, so
+	// that no shape is read as another of the same size. Nil means that Apply looks
+	// at the fields that it gets.
+	In []loader.Field
 	// Out are the fields of the batches that are delivered.
 	Out []loader.Field
 	// Scratch are fields for intermediate results; see Fields.Scratch.
@@ -38,6 +43,30 @@ func (t *Transform) validate() error {
 	}
 	if _, err := loader.NewLayout(t.Scratch, 1); len(t.Scratch) > 0 && err != nil {
 		errs = append(errs, fmt.Errorf("Transform.Scratch: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// fits says where the fields that a loader fills are not those that t takes.
+func (t *Transform) fits(l *loader.Layout) error {
+	if t.In == nil {
+		return nil
+	}
+	var errs []error
+	for _, want := range t.In {
+		i, ok := l.Lookup(want.Name)
+		if !ok {
+			errs = append(errs, fmt.Errorf("Transform.In has the field %v, the loader has none of that name", want))
+			continue
+		}
+		if got := l.Fields()[i].Field; got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+			errs = append(errs, fmt.Errorf("Transform.In has the field %v, the loader fills %v", want, got))
+		}
+	}
+	for _, got := range l.Fields() {
+		if !slices.ContainsFunc(t.In, func(f loader.Field) bool { return f.Name == got.Name }) {
+			errs = append(errs, fmt.Errorf("the loader fills the field %v, Transform.In has none of that name", got.Field))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,217 @@
+package prefetch_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/kernels"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// tiles are uint8 images of any shape whose bytes count from the sample's index.
+type tiles struct {
+	n     int
+	shape []int
+}
+
+func (d tiles) Len() int { return d.n }
+
+func (d tiles) Fields() []loader.Field {
+	return []loader.Field{{Name: "image", DType: dtype.Uint8, Shape: d.shape}}
+}
+
+func (d tiles) Read(_ context.Context, index int, row *loader.Row) error {
+	b := row.Uint8s(0)
+	for i := range b {
+		b[i] = byte(index + i)
+	}
+	return nil
+}
+
+// images runs d through the transform for a host consumer and returns every image's
+// float32 values, in order.
+func images(t *testing.T, d tiles, transform *prefetch.Transform) (all [][]float32) {
+	t.Helper()
+	ld, err := loader.New(d, loader.Options{BatchSize: 2, Epochs: 1})
+	require.NoError(t, err)
+	pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: transform})
+	require.NoError(t, err)
+	for b, err := range pf.Batches(t.Context()) {
+		require.NoError(t, err)
+		f := b.Field("image")
+		size := len(f.Bytes) / 4 / b.Len()
+		for row := range b.Len() {
+			image := make([]float32, size)
+			for i := range image {
+				image[i] = f32(f.Bytes, row*size+i)
+			}
+			all = append(all, image)
+		}
+	}
+	require.NoError(t, pf.Close())
+	return all
+}
+
+func chain(t *testing.T, d tiles, ops ...prefetch.Op) *prefetch.Transform {
+	t.Helper()
+	c, err := prefetch.Chain(d.Fields(), ops...)
+	require.NoError(t, err)
+	return c
+}
+
+// planes is image index of d, [h, w, c], as planes of (v/255 - mean)/deviation.
+func planes(d tiles, index int, mean, deviation []float32) []float32 {
+	h, w, c := d.shape[0], d.shape[1], d.shape[2]
+	out := make([]float32, h*w*c)
+	for i := range out {
+		v := float32(byte(index+i)) / 255
+		out[i%c*h*w+i/c] = (v - mean[i%c]) / deviation[i%c]
+	}
+	return out
+}
+
+func requireImages(t *testing.T, d tiles, mean, deviation []float32, got [][]float32) {
+	t.Helper()
+	require.Len(t, got, d.n)
+	for i, image := range got {
+		require.InDeltaSlice(t, planes(d, i, mean, deviation), image, 1e-5, "image %d", i)
+	}
+}
+
+// One Op serves several chains of other shapes, whichever was made last.
+func TestAnOpKeepsNothingOfAChain(t *testing.T) {
+	planar := prefetch.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar})
+	crop := prefetch.Crop("image", 2, 2, kernels.CropParams{Centre: true})
+	large, small, grey := tiles{3, []int{6, 4, 3}}, tiles{3, []int{2, 2, 3}}, tiles{3, []int{4, 3, 1}}
+	zero, one := make([]float32, 3), []float32{1, 1, 1}
+
+	first := chain(t, large, planar)
+	cropped := chain(t, large, crop, planar)
+	second, third := chain(t, small, planar), chain(t, grey, planar)
+	chain(t, small, crop, planar)
+	for range 2 {
+		requireImages(t, large, zero, one, images(t, large, first))
+		requireImages(t, small, zero, one, images(t, small, second))
+		requireImages(t, grey, zero, one, images(t, grey, third))
+		got := images(t, large, cropped)
+		require.Len(t, got[1], 2*2*3)
+		from := 1 + (2*4+1)*3 // the second image's centre begins at row 2, column 1
+		require.InDelta(t, float32(from)/255, got[1][0], 1e-6)
+		require.InDelta(t, float32(from+1)/255, got[1][4], 1e-6, "the second plane")
+	}
+}
+
+// The number of channels is the shape's: one value, or none, is for all of them.
+func TestNormalizeTakesItsChannelsFromTheShape(t *testing.T) {
+	d := tiles{3, []int{4, 2, 3}}
+	three := []float32{.25, .25, .25}
+	requireImages(t, d, make([]float32, 3), []float32{1, 1, 1},
+		images(t, d, chain(t, d, prefetch.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))))
+	requireImages(t, d, three, []float32{1, 2, 4},
+		images(t, d, chain(t, d, prefetch.Normalize("image", kernels.NormalizeParams{
+			Mean: []float32{.25}, Deviation: []float32{1, 2, 4}, Layout: kernels.ToPlanar, Channels: 3, Pixels: 8}))))
+	flat := tiles{2, []int{12}}
+	got := images(t, flat, chain(t, flat, prefetch.Normalize("image", kernels.NormalizeParams{Deviation: []float32{.5}})))
+	require.InDelta(t, 11/255./.5, got[0][11], 1e-5)
+}
+
+// Every parameter that does not go with the shape or the element type is refused when
+// the chain is made, with its name.
+func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
+	image := func(shape ...int) loader.Field { return loader.Field{Name: "x", DType: dtype.Uint8, Shape: shape} }
+	of := func(t dtype.Type, shape ...int) loader.Field { return loader.Field{Name: "x", DType: t, Shape: shape} }
+	normalize := func(p kernels.NormalizeParams) prefetch.Op { return prefetch.Normalize("x", p) }
+	crop := func(h, w int, p kernels.CropParams) prefetch.Op { return prefetch.Crop("x", h, w, p) }
+	three := []float32{1, 1, 1}
+	nan := float32(math.NaN())
+	for name, c := range map[string]struct {
+		field loader.Field
+		op    prefetch.Op
+		want  string
+	}{
+		"RGB mean, RGBA image":      {image(4, 4, 4), normalize(kernels.NormalizeParams{Mean: three, Layout: kernels.ToPlanar}), "Mean has 3 values"},
+		"RGB mean, interleaved":     {image(4, 3, 4), normalize(kernels.NormalizeParams{Mean: three}), "Mean has 3 values"},
+		"RGB deviation, planar":     {image(4, 3, 3), normalize(kernels.NormalizeParams{Deviation: three, Layout: kernels.Planar}), "Deviation has 3 values"},
+		"RGB mean, flat":            {image(48), normalize(kernels.NormalizeParams{Mean: three}), "Mean has 3 values"},
+		"RGB mean, scalar":          {image(), normalize(kernels.NormalizeParams{Mean: three}), "one axis or more"},
+		"two axes to planes":        {image(4, 3), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar}), "three axes"},
+		"too many channels":         {image(2, 2, 9), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar}), "9 channels"},
+		"other channels":            {image(4, 4, 3), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar, Channels: 1}), "Channels is 1"},
+		"other channels, no planes": {image(4, 4, 3), normalize(kernels.NormalizeParams{Channels: 4}), "Channels is 4"},
+		"negative channels":         {image(4, 4, 3), normalize(kernels.NormalizeParams{Channels: math.MinInt}), "Channels is -9223372036854775808"},
+		"other pixels":              {image(4, 4, 3), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar, Pixels: 12}), "Pixels is 12"},
+		"negative pixels":           {image(4, 4, 3), normalize(kernels.NormalizeParams{Pixels: -1}), "Pixels is -1"},
+		"a layout that is none":     {image(4, 4, 3), normalize(kernels.NormalizeParams{Layout: 9}), "Layout is 9"},
+		"no deviation":              {image(4, 4, 3), normalize(kernels.NormalizeParams{Deviation: []float32{0}}), "Deviation"},
+		"a mean that is none":       {image(4, 4, 3), normalize(kernels.NormalizeParams{Mean: []float32{nan}}), "Mean"},
+		"to integers":               {image(4, 4, 3), normalize(kernels.NormalizeParams{Out: dtype.Int8}), "Out is int8"},
+		"of floats":                 {of(dtype.Float32, 4, 4, 3), normalize(kernels.NormalizeParams{}), "takes uint8"},
+		"one-hot of floats":         {of(dtype.Float32), prefetch.OneHot("x", 3), "Labels is float32"},
+		"one-hot of no classes":     {image(), prefetch.OneHot("x", 0), "Classes is 0"},
+		"one-hot of all classes":    {image(), prefetch.OneHot("x", math.MaxInt), "Classes is 9223372036854775807"},
+		"one-hot beyond memory":     {image(1<<31, 1<<31), prefetch.OneHot("x", math.MaxInt32), "fits"},
+		"convert to int32":          {image(2), prefetch.Convert("x", dtype.Int32), "uint8 to int32"},
+		"convert of int64":          {of(dtype.Int64, 2), prefetch.Convert("x", dtype.Float32), "int64 to float32"},
+		"convert to nothing":        {image(2), prefetch.Convert("x", dtype.Invalid), "uint8 to invalid"},
+		"convert beyond memory":     {image(1 << 62), prefetch.Convert("x", dtype.Float32), "fits"},
+		"crop of two axes":          {image(4, 4), crop(2, 2, kernels.CropParams{}), "three axes"},
+		"crop beyond the image":     {image(4, 4, 3), crop(5, 2, kernels.CropParams{}), "Crop to 5×2"},
+		"crop of nothing":           {image(0, 4, 3), crop(1, 1, kernels.CropParams{Pad: 1}), "Height is 0"},
+		"crop to nothing":           {image(4, 4, 3), crop(0, 2, kernels.CropParams{}), "OutHeight is 0"},
+		"crop to MaxInt":            {image(4, 4, 3), crop(math.MaxInt, 2, kernels.CropParams{Pad: math.MaxInt}), "Pad is 9223372036854775807"},
+		"crop that pads off":        {image(4, 4, 3), crop(2, 2, kernels.CropParams{Pad: -1}), "Pad is -1"},
+		"crop of a flip of 2":       {image(4, 4, 3), crop(2, 2, kernels.CropParams{FlipProbability: 2}), "FlipProbability is 2"},
+		"crop of a flip of NaN":     {image(4, 4, 3), crop(2, 2, kernels.CropParams{FlipProbability: math.NaN()}), "FlipProbability is NaN"},
+		"crop of another size":      {image(4, 4, 3), crop(2, 2, kernels.CropParams{Height: 8}), "only Pad, FlipProbability and Centre"},
+		"crop with its own seed":    {image(4, 4, 3), crop(2, 2, kernels.CropParams{Seed: 1}), "only Pad, FlipProbability and Centre"},
+		"an Op of nothing":          {image(4), prefetch.Op{Field: "x"}, "nil"},
+	} {
+		_, err := prefetch.Chain([]loader.Field{c.field}, c.op)
+		require.ErrorContains(t, err, c.want, name)
+		require.ErrorContains(t, err, "operation 0 on x", name)
+	}
+	_, err := prefetch.Chain([]loader.Field{image(4), image(4)}, prefetch.Convert("x", dtype.Float32))
+	require.ErrorContains(t, err, "Fields[1] (x)")
+}
+
+// What the caller hands in may be changed afterwards.
+func TestAChainSharesNothingWithItsCaller(t *testing.T) {
+	d := tiles{2, []int{4, 2, 3}}
+	mean, deviation := []float32{.1, .2, .3}, []float32{1, 2, 4}
+	fields := []loader.Field{{Name: "image", DType: dtype.Uint8, Shape: slices.Clone(d.shape)}}
+	shaped := prefetch.Op{Field: "image",
+		Becomes: func(f loader.Field) (loader.Field, error) { f.Shape[0] = 99; f.Shape = d.shape; return f, nil },
+		Apply: func(s *device.Stream, out, in prefetch.Field, _ prefetch.Fields) error {
+			return s.CopyD2D(out.View, in.View)
+		}}
+	c, err := prefetch.Chain(fields, shaped, prefetch.Normalize("image", kernels.NormalizeParams{Mean: mean, Deviation: deviation, Layout: kernels.ToPlanar}))
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 2, 3}, fields[0].Shape, "Becomes got a copy")
+	mean[0], deviation[1] = 77, 77
+	fields[0].Name, fields[0].Shape[0] = "gone", 77
+	requireImages(t, d, []float32{.1, .2, .3}, []float32{1, 2, 4}, images(t, d, c))
+}
+
+// A chain made for other fields than the loader's is refused, also where the sizes
+// happen to agree.
+func TestATransformIsForItsFields(t *testing.T) {
+	made := tiles{4, []int{4, 4, 3}}
+	c := chain(t, made, prefetch.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))
+	for want, d := range map[string]loader.Dataset{
+		"Transform.In has the field image uint8[4 4 3], the loader fills image uint8[2 8 3]": tiles{4, []int{2, 8, 3}},
+		"the loader fills the field label uint8[]":                                           pictures{4},
+		"Transform.In has the field image":                                                   canary{n: 4, width: 48},
+	} {
+		ld, err := loader.New(d, loader.Options{BatchSize: 2})
+		require.NoError(t, err)
+		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: c})
+		require.ErrorContains(t, err, want)
+	}
+}
