@@ -3,6 +3,7 @@ package prefetch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/dtype"
@@ -48,10 +49,14 @@ func (b Batch) use(method string) *slot {
 	if b.slot == nil {
 		panic("prefetch: Batch." + method + " of the zero Batch")
 	}
-	if b.slot.generation.Load() != b.generation || state(b.slot.state.Load()) != leased {
-		panic(fmt.Sprintf("prefetch: Batch.%s after its release (slot %d)\n%s", method, b.slot.id, &b.slot.history))
+	if !b.slot.lentTo(b.generation) {
+		b.stale(method)
 	}
 	return b.slot
+}
+
+func (b Batch) stale(method string) {
+	panic(fmt.Sprintf("prefetch: Batch.%s after its release (slot %d)\n%s", method, b.slot.id, &b.slot.history))
 }
 
 // Len is the number of rows, at most the batch size.
@@ -113,31 +118,60 @@ func (p *Prefetcher) field(s *slot, i int) Field {
 
 // UsedOn makes work submitted to stream from now on wait for the batch's copy, and
 // the next copy into its memory wait for what was submitted to stream until Release.
-// The batch's own Stream needs no UsedOn. At most Options.MaxStreams streams can use
-// what was uploaded together, the compute streams that it may go to included.
+// From Release on the stream may be closed. The batch's own Stream needs no UsedOn.
+//
+// A stream of another device will do where the two are peers (device.Device.PeerOf).
+// Other ones, closed ones, and more than Options.MaxStreams allows, are refused with a
+// *StreamError. UsedOn may be called while another goroutine releases the batch: it
+// takes place before that, or panics as every method of a released batch does.
 func (b Batch) UsedOn(stream *device.Stream) error {
 	s := b.use("UsedOn")
 	if b.p.dev == nil {
 		return errors.New("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
 	}
-	var expected []*device.Stream
-	if len(s.carrier.slots) > 1 {
-		expected = b.p.compute // batches uploaded with this one go to them
+	s.carrier.mu.Lock()
+	defer s.carrier.mu.Unlock()
+	b.use("UsedOn") // again: a Release from here on waits for the lock before it ends the uses
+	if err := b.p.usedOn(s, stream); err != nil {
+		e := &StreamError{Position: s.position(), Err: err}
+		if stream != nil {
+			e.Stream = stream.Name()
+		}
+		return e
 	}
-	return s.carrier.handOver(stream, expected)
+	return nil
+}
+
+// usedOn is UsedOn; the caller holds the carrier's lock.
+func (p *Prefetcher) usedOn(s *slot, stream *device.Stream) error {
+	switch {
+	case stream == nil:
+		return errNoStream
+	case stream == s.stream:
+		return nil
+	case slices.Contains(p.compute, stream):
+		return s.carrier.computeOn(stream)
+	case !p.dev.PeerOf(stream.Device()):
+		return &device.Error{Op: "UsedOn", Device: p.dev.Name(), Err: device.ErrUnsupported,
+			Hint: stream.Device().Name() + " is no peer of it: copy through host memory"}
+	}
+	return s.carrier.useOn(s, stream)
 }
 
 // Release ends the lease. The streams that use the batch go on: the slot is
 // overwritten when they have passed the point at which Release was called. It
-// panics if the lease has ended already.
+// panics if the lease has ended already; of two calls at once one does.
 func (b Batch) Release() {
 	b.use("Release")
-	b.p.release(b.slot)
+	if !b.slot.giveBack(b.generation) {
+		b.stale("Release")
+	}
+	b.p.released(b.slot)
 }
 
 // end is Release for a loop body that may have released the batch itself.
 func (b Batch) end() {
-	if b.slot.generation.Load() == b.generation && state(b.slot.state.Load()) == leased {
-		b.p.release(b.slot)
+	if b.slot.giveBack(b.generation) {
+		b.p.released(b.slot)
 	}
 }

@@ -18,24 +18,21 @@ type carrier struct {
 	host     *device.HostBuffer // for a host consumer with a transform
 	memory   device.View
 	ready    *device.Event
-	consumed []*device.Event // one for each stream that may use it
 	slots    []*slot
-	timing   int // which of the timeline's marks this lap has
-	// The laps of the events that Waits are to bind to.
-	readyLap    uint64
-	consumedLap []uint64
+	timing   int    // which of the timeline's marks this lap has
+	readyLap uint64 // the lap of ready that Waits are to bind to
 
 	mu          sync.Mutex
-	users       []*device.Stream // who uses it in this lap; its capacity is MaxStreams
-	consumers   int              // how many of consumed were recorded in the last lap
-	undelivered int              // batches of this lap that are not delivered yet
-	left        int              // batches of this lap that are not back yet
+	uses        uses
+	undelivered int  // batches of this lap that are not delivered yet
+	left        int  // batches of this lap that are not back yet
+	failed      bool // the end of a use could not be marked in this lap
 }
 
 // newCarrier makes a carrier. What it could make before an error is in it, for
 // release.
 func (p *Prefetcher) newCarrier(id int) (*carrier, error) {
-	c := &carrier{users: make([]*device.Stream, 0, p.options.MaxStreams), consumedLap: make([]uint64, p.options.MaxStreams)}
+	c := &carrier{}
 	stride := stride(p.out)
 	bytes := stride * int64(p.options.BatchesPerCopy)
 	if err := c.allocate(p, bytes); err != nil {
@@ -45,15 +42,14 @@ func (p *Prefetcher) newCarrier(id int) (*carrier, error) {
 	if c.ready, err = p.hostDev.NewEvent(device.EventOptions{BlockingSync: p.dev == nil, Name: fmt.Sprintf("ready %d", id)}); err != nil {
 		return c, err
 	}
-	for i := range p.options.MaxStreams {
-		e, err := p.hostDev.NewEvent(device.EventOptions{Name: fmt.Sprintf("consumed %d.%d", id, i)})
-		if err != nil {
+	others := p.options.MaxStreams - p.options.ComputeStreams
+	if p.dev != nil {
+		if err := c.uses.init(p.dev, id, p.options.ComputeStreams+p.options.BatchesPerCopy*others); err != nil {
 			return c, err
 		}
-		c.consumed = append(c.consumed, e)
 	}
 	for i := range p.options.BatchesPerCopy {
-		s := &slot{id: len(p.slots), carrier: c, shapes: shapes(p.out)}
+		s := &slot{id: len(p.slots), carrier: c, shapes: shapes(p.out), usedOn: make([]*device.Stream, 0, others)}
 		at := int64(i) * stride
 		if p.dev != nil {
 			s.memory = c.memory.Slice(at, p.out.Bytes())
@@ -112,22 +108,28 @@ func (c *carrier) held() bool {
 
 // back notes that a batch is done with. The last one hands the carrier back, and
 // only when that has returned is it the uploader's (P1).
-func (p *Prefetcher) back(c *carrier, wasDelivered bool) {
+func (p *Prefetcher) back(s *slot, wasDelivered bool) {
+	c := s.carrier
 	c.mu.Lock()
+	err := c.endUses(s)
 	c.left--
 	if !wasDelivered {
 		c.undelivered--
 	}
 	last := c.left == 0
-	var err error
 	if last {
-		err = c.handBack()
+		err = errors.Join(err, c.handBack())
 	}
+	c.failed = c.failed || err != nil
+	failed := c.failed
 	c.mu.Unlock()
+	if err != nil {
+		p.fail(fmt.Errorf("prefetch: Release: %w", err))
+	}
 	switch {
 	case !last:
-	case err != nil:
-		p.retire(c, fmt.Errorf("prefetch: Release: %w", err))
+	case failed:
+		p.retire(c)
 	default:
 		p.returnCarrier(c)
 	}
@@ -145,12 +147,21 @@ func (p *Prefetcher) returnCarrier(c *carrier) {
 }
 
 // retire takes a carrier out of use on which an operation failed: what was
-// submitted for it is unknown. The run ends with err, and recover takes the
-// carrier back.
-func (p *Prefetcher) retire(c *carrier, err error) {
+// submitted for it is unknown. recover takes it back, or after Close the reaper.
+func (p *Prefetcher) retire(c *carrier) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaping {
+		p.reapCarrier(c)
+		return
+	}
+	p.retired = append(p.retired, c)
+}
+
+// fail ends the run with an error that came up outside of it.
+func (p *Prefetcher) fail(err error) {
 	p.keep(err)
 	p.mu.Lock()
-	p.retired = append(p.retired, c)
 	r := p.run
 	p.mu.Unlock()
 	if r != nil {
@@ -158,13 +169,24 @@ func (p *Prefetcher) retire(c *carrier, err error) {
 	}
 }
 
+// renew makes a carrier that was out of use, and has come to rest, as good as new.
+func (c *carrier) renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses.clear()
+	for _, s := range c.slots {
+		s.usedOn = s.usedOn[:0]
+	}
+	c.failed = false
+}
+
 // rest waits until the streams have passed the point where the carrier's use ends.
 func (c *carrier) rest(ctx context.Context) error {
 	c.mu.Lock()
-	consumed := c.consumed[:c.consumers]
+	used := append([]use(nil), c.uses.list...)
 	c.mu.Unlock()
-	for _, e := range consumed {
-		if err := e.Synchronize(ctx); err != nil {
+	for i := range used {
+		if err := used[i].rest(ctx); err != nil {
 			return err
 		}
 	}
@@ -173,12 +195,9 @@ func (c *carrier) rest(ctx context.Context) error {
 
 // release gives the carrier's memory and events back.
 func (c *carrier) release() error {
-	errs := make([]error, 0, 3+len(c.consumed))
+	errs := []error{c.uses.release()}
 	if c.ready != nil {
 		errs = append(errs, c.ready.Close())
-	}
-	for _, e := range c.consumed {
-		errs = append(errs, e.Close())
 	}
 	if c.buffer != nil {
 		errs = append(errs, c.buffer.Free())

@@ -61,7 +61,7 @@ func (p *Prefetcher) Close() error {
 func outstanding(slots []*slot) []string {
 	var leases []string
 	for _, s := range slots {
-		if state(s.state.Load()) == leased {
+		if s.state() == leased {
 			leases = append(leases, s.history.lease())
 		}
 	}
@@ -110,11 +110,15 @@ func (p *Prefetcher) drain(ctx context.Context) error {
 }
 
 // startReaping makes what comes back from here on its holder's to free. What has
-// come back before is where the caller finds it.
+// come back before is where the caller finds it, also where its Release failed.
 func (p *Prefetcher) startReaping() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reaping = true
+	for _, c := range p.retired {
+		p.free <- c // it holds every carrier: this never blocks
+	}
+	p.retired = nil
 }
 
 // closeStreams frees the copy stream and the transform, whose work is done.

@@ -19,8 +19,12 @@ var (
 	// ErrLeases is found in a *LeaseError.
 	ErrLeases = errors.New("every slot is leased")
 
-	errNoLoader   = errors.New("prefetch: a Prefetcher needs a loader")
-	errMaxStreams = errors.New("prefetch: as many streams use the batch already as Options.MaxStreams allows")
+	// ErrMaxStreams is found in a *StreamError: as many streams use the batch already
+	// as Options.MaxStreams allows.
+	ErrMaxStreams = errors.New("as many streams use the batch already as Options.MaxStreams allows")
+
+	errNoLoader = errors.New("prefetch: a Prefetcher needs a loader")
+	errNoStream = errors.New("the stream is nil")
 )
 
 // disown hides what Next decides by in an error that isn't its own.
@@ -42,6 +46,24 @@ func (f foreign) Is(target error) bool {
 }
 
 func (f foreign) As(target any) bool { return errors.As(f.err, target) }
+
+// StreamError says why Batch.UsedOn refused a stream.
+type StreamError struct {
+	// Position says which batch it was.
+	Position Position
+	// Stream is the stream's name.
+	Stream string
+	// Err is ErrMaxStreams or the device's error: errors.Is finds
+	// device.ErrUnsupported in it where the stream's device is no peer,
+	// device.ErrInvalid where the stream is closed, device.ErrClosed where its device is.
+	Err error
+}
+
+func (e *StreamError) Error() string {
+	return fmt.Sprintf("prefetch: UsedOn: batch %d of epoch %d on stream %q: %v", e.Position.Batch, e.Position.Epoch, e.Stream, e.Err)
+}
+
+func (e *StreamError) Unwrap() error { return e.Err }
 
 // TransformError is an error of Transform.Apply.
 type TransformError struct {

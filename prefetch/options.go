@@ -41,8 +41,9 @@ type Options struct {
 	// MinHostSlots is how few host slots will do where memory for HostSlots is
 	// not to be had. 0 means HostSlots: fewer is an error.
 	MinHostSlots int
-	// MaxStreams is the number of streams that may use one batch, the compute
-	// streams included. 0 means 3 more than ComputeStreams.
+	// MaxStreams is the number of streams that may use one batch, all compute
+	// streams included: what it is more than ComputeStreams is for UsedOn. 0 means 3
+	// more.
 	MaxStreams int
 	// PinnedBytes is the budget for host slots and Map's results. 0 means a quarter
 	// of the memory this process may use.

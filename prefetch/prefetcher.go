@@ -277,15 +277,14 @@ func (p *Prefetcher) delivered(after loader.Cursor) {
 	p.cursor = p.loader.Normalize(after)
 }
 
-// release is the end of a lease: from here on the memory is the uploader's, or the
-// producers', as soon as all that shares it is back.
-func (p *Prefetcher) release(s *slot) {
-	s.move(leased, free)
+// released follows the end of a lease: from here on the memory is the uploader's, or
+// the producers', as soon as all that shares it is back.
+func (p *Prefetcher) released(s *slot) {
 	p.leases.Add(-1)
 	if s.carrier == nil {
 		p.returnHost(s)
 	} else {
-		p.back(s.carrier, true)
+		p.back(s, true)
 	}
 	if err := p.leave(); err != nil {
 		p.keep(err)

@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/leat-go/leat/device"
@@ -37,64 +38,94 @@ func (p *Prefetcher) upload(c *carrier, batches int, host *pinnedpool.Buffer, ho
 	return p.copy.Record(c.ready) // (a)
 }
 
-// waitConsumed makes stream wait for compute's use of the carrier's last lap. On
-// the first lap there is nothing to wait for (P2).
+// waitConsumed makes stream wait for what used the carrier's last lap. On the first
+// lap there is nothing to wait for (P2).
 func (c *carrier) waitConsumed(stream *device.Stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, consumed := range c.consumed[:c.consumers] {
-		if err := wrongLap(stream, consumed, c.consumedLap[i]); err != nil {
+	for i := range c.uses.list {
+		u := &c.uses.list[i]
+		if err := wrongLap(stream, u.consumed, u.lap); err != nil {
 			return err
 		}
-		if err := stream.Wait(consumed); err != nil { // (b)
+		if err := u.unlessEnded(stream.Wait(u.consumed)); err != nil { // (b)
 			return err
 		}
 	}
-	c.consumers = 0
+	c.uses.clear()
 	return nil
 }
 
-// handOver makes work submitted to stream from now on wait until the carrier is
-// ready. It is called when a batch is delivered and no sooner (P3), and once a lap
-// for each stream: what a stream has waited for it need not wait for again. It
-// leaves room for those of expected that are to come.
-func (c *carrier) handOver(stream *device.Stream, expected []*device.Stream) error {
+// handOver makes work submitted to a compute stream from now on wait until the
+// carrier is ready. It is called when a batch is delivered and no sooner (P3), and
+// once a lap for each stream: what a stream has waited for it need not wait for again.
+func (c *carrier) handOver(stream *device.Stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if slices.Contains(c.users, stream) {
+	return c.computeOn(stream)
+}
+
+// computeOn is handOver; the caller holds c.mu.
+func (c *carrier) computeOn(stream *device.Stream) error {
+	if c.uses.find(stream) != nil {
 		return nil
 	}
-	room := cap(c.users) - len(c.users)
-	for _, s := range expected {
-		if s != stream && !slices.Contains(c.users, s) {
-			room--
-		}
+	if err := c.waitReady(stream); err != nil {
+		return err
 	}
-	if room < 1 {
-		return errMaxStreams
+	u, err := c.uses.of(stream)
+	if err == nil {
+		u.compute, u.open = true, 1 // until handBack
 	}
+	return err
+}
+
+// useOn is handOver for another stream, whose use ends with the batch's own: it waits
+// for each batch anew, which also tells whether there still is such a stream. The
+// caller holds c.mu.
+func (c *carrier) useOn(s *slot, stream *device.Stream) error {
+	again := slices.Contains(s.usedOn, stream)
+	if !again && len(s.usedOn) == cap(s.usedOn) {
+		return ErrMaxStreams
+	}
+	if err := c.waitReady(stream); err != nil || again {
+		return err
+	}
+	u, err := c.uses.of(stream)
+	if err == nil {
+		s.usedOn = append(s.usedOn, stream)
+		u.open++ // until endUses
+	}
+	return err
+}
+
+func (c *carrier) waitReady(stream *device.Stream) error {
 	if err := wrongLap(stream, c.ready, c.readyLap); err != nil {
 		return err
 	}
-	if err := stream.Wait(c.ready); err != nil { // (a)
-		return err
-	}
-	c.users = append(c.users, stream)
-	return nil
+	return stream.Wait(c.ready) // (a)
 }
 
-// handBack marks in every stream that used the carrier where its use ends. The
-// caller holds c.mu, and has all of the carrier's batches back.
-func (c *carrier) handBack() error {
-	for i, stream := range c.users {
-		if err := stream.Record(c.consumed[i]); err != nil { // (b)
-			return err
-		}
-		c.consumedLap[i] = c.consumed[i].Records()
-		c.consumers = i + 1
+// endUses marks in the streams of a batch's UsedOn where its use ends. The newest
+// Record of an event covers the older ones of the same stream, and the stream may be
+// gone from here on. The caller holds c.mu.
+func (c *carrier) endUses(s *slot) (err error) {
+	for _, stream := range s.usedOn {
+		err = errors.Join(err, c.uses.find(stream).end())
 	}
-	c.users = c.users[:0]
-	return nil
+	s.usedOn = s.usedOn[:0]
+	return err
+}
+
+// handBack marks in every compute stream that used the carrier where its use ends.
+// The caller holds c.mu, and has all of the carrier's batches back.
+func (c *carrier) handBack() (err error) {
+	for i := range c.uses.list {
+		if u := &c.uses.list[i]; u.compute {
+			err = errors.Join(err, u.end())
+		}
+	}
+	return err
 }
 
 // recycle gives host slots to the recycler behind all copies submitted so far.

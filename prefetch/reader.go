@@ -142,7 +142,7 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 		return Batch{}, err
 	}
 	r.delivered(s.batch.After)
-	return Batch{p: p, slot: s, generation: s.generation.Load()}, nil
+	return Batch{p: p, slot: s, generation: s.generation()}, nil
 }
 
 // resume starts again what Quiesce has stopped in the middle of the epoch.
@@ -215,10 +215,9 @@ func (p *Prefetcher) next(ctx context.Context, wait bool) (*slot, error) {
 			return nil, again{context.Cause(ctx)}
 		}
 		s.move(ready, free)
-		p.back(s.carrier, false)
+		p.back(s, false)
 		return nil, err
 	}
-	s.generation.Add(1)
 	s.move(ready, leased)
 	p.leases.Add(1)
 	p.users.Add(1)
@@ -269,7 +268,7 @@ func (p *Prefetcher) handOver(ctx context.Context, s *slot) error {
 	if err := p.timeline.reached(s.stream, s.carrier); err != nil {
 		return err
 	}
-	return s.carrier.handOver(s.stream, nil)
+	return s.carrier.handOver(s.stream)
 }
 
 // nextStream is the next compute stream that is idle, or else the next in turn. An

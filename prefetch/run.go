@@ -148,7 +148,7 @@ func (r *run) join(limit time.Duration) error {
 // discard takes back a batch that was uploaded and not delivered.
 func (p *Prefetcher) discard(s *slot) {
 	s.move(ready, free)
-	p.back(s.carrier, false)
+	p.back(s, false)
 }
 
 // finishHost settles the host slots that were filled or uploaded in part.
@@ -182,14 +182,15 @@ func (p *Prefetcher) recover(ctx context.Context) error {
 		p.pool.Put(b)
 	}
 	for _, c := range lost {
-		c.users, c.consumers = c.users[:0], 0
+		c.renew()
 		p.free <- c
 	}
 	return nil
 }
 
-// comeToRest waits for every stream that may use what is in doubt.
+// comeToRest waits for all that may use what is in doubt.
 func (p *Prefetcher) comeToRest(ctx context.Context, lost []*carrier) error {
+	const failed = "prefetch: the device doesn't come to rest after a failed operation: %w"
 	var streams []*device.Stream
 	if p.copy != nil {
 		streams = append(streams, p.copy)
@@ -197,12 +198,14 @@ func (p *Prefetcher) comeToRest(ctx context.Context, lost []*carrier) error {
 	if p.transform != nil {
 		streams = append(streams, p.transform.stream)
 	}
-	for _, c := range lost {
-		streams = append(streams, c.users...)
-	}
 	for _, s := range streams {
 		if err := s.Synchronize(ctx); err != nil {
-			return fmt.Errorf("prefetch: stream %q doesn't come to rest after a failed operation: %w", s.Name(), err)
+			return fmt.Errorf(failed, fmt.Errorf("stream %q: %w", s.Name(), err))
+		}
+	}
+	for _, c := range lost {
+		if err := c.rest(ctx); err != nil {
+			return fmt.Errorf(failed, err)
 		}
 	}
 	return nil

@@ -32,11 +32,11 @@ func (s state) String() string {
 // Whoever moved it to its state owns its other fields: the uploader from filling,
 // the user from leased.
 type slot struct {
-	id    int
-	state atomic.Uint32
-	// generation counts the leases; a Batch carries the one it was made in.
-	generation atomic.Uint64
-	history    history
+	id int
+	// lap is the state, in its lowest bits, and the generation: one word, so that a
+	// lease that a late call ends is the one that the call means.
+	lap     atomic.Uint64
+	history history
 
 	carrier *carrier           // nil for a pinned host slot
 	pinned  *pinnedpool.Buffer // the pinned host slot, else nil
@@ -49,15 +49,48 @@ type slot struct {
 	rows   int
 	shapes [][]int        // by field; [0] is rows
 	stream *device.Stream // the compute stream that the batch was given to
+
+	usedOn []*device.Stream // the streams of UsedOn; under the carrier's lock
 }
 
-// move is the only writer of s.state. Going on after a bad move would corrupt
-// training data silently, so it panics.
+const (
+	stateBits = 2
+	stateMask = 1<<stateBits - 1
+)
+
+// state is where the slot stands.
+func (s *slot) state() state { return state(s.lap.Load() & stateMask) }
+
+// generation counts the leases; a Batch carries the one it was made in.
+func (s *slot) generation() uint64 { return s.lap.Load() >> stateBits }
+
+// lentTo reports whether the lease of that generation lasts (P4).
+func (s *slot) lentTo(generation uint64) bool {
+	return s.lap.Load() == generation<<stateBits|uint64(leased)
+}
+
+// move and giveBack are the only writers of s.lap. Going on after a bad move would
+// corrupt training data silently, so it panics. The move to leased begins a generation.
 func (s *slot) move(from, to state) {
-	if !s.state.CompareAndSwap(uint32(from), uint32(to)) {
-		panic(fmt.Sprintf("prefetch: slot %d: %v -> %v while %v\n%s", s.id, from, to, state(s.state.Load()), &s.history))
+	old := s.lap.Load()
+	next := old&^stateMask | uint64(to)
+	if to == leased {
+		next += 1 << stateBits
+	}
+	if state(old&stateMask) != from || !s.lap.CompareAndSwap(old, next) {
+		panic(fmt.Sprintf("prefetch: slot %d: %v -> %v while %v\n%s", s.id, from, to, s.state(), &s.history))
 	}
 	s.history.add(to, s.batch)
+}
+
+// giveBack ends the lease of that generation, and reports false if it has ended.
+func (s *slot) giveBack(generation uint64) bool {
+	lap := generation << stateBits
+	if !s.lap.CompareAndSwap(lap|uint64(leased), lap|uint64(free)) {
+		return false
+	}
+	s.history.add(free, s.batch)
+	return true
 }
 
 // hold takes what the loader filled as the slot's batch of this lap.
