@@ -185,3 +185,45 @@ func TestCloseWakesWhoWaits(t *testing.T) {
 		r.close()
 	})
 }
+
+// A Close that begins during another waits for it: nothing is in use when it returns.
+func TestClosesWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, cpu.Options{Model: &cpu.Model{}}, pinnedpool.Options{Slots: 4, SlotBytes: slotBytes})
+		r.tap.Arm(devicetest.Rule{Op: devicetest.FreeHost, Delay: time.Second})
+		r.upload(r.get(), 1)
+		closed := make(chan error)
+		for range 3 {
+			go func() {
+				err := r.pool.Close(t.Context())
+				if r.dev.Usage().HostBuffers != 0 {
+					err = errors.New("Close returned before all was freed")
+				}
+				closed <- err
+			}()
+		}
+		for range 3 {
+			require.NoError(t, <-closed)
+		}
+		held, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		require.NoError(t, r.pool.Close(held))
+		r.tap.Disarm()
+		r.close()
+	})
+}
+
+func TestClosesAtOnceHaveOneError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, cpu.Options{Model: &cpu.Model{}}, pinnedpool.Options{Slots: 2, SlotBytes: slotBytes})
+		r.tap.Arm(devicetest.Rule{Op: devicetest.FreeHost, Delay: time.Second})
+		r.tap.Arm(devicetest.Rule{Op: devicetest.FreeHost, Nth: 1, Err: errBoom})
+		closed := make(chan error)
+		for range 2 {
+			go func() { closed <- r.pool.Close(t.Context()) }()
+		}
+		require.ErrorIs(t, <-closed, errBoom)
+		require.ErrorIs(t, <-closed, errBoom)
+		require.NoError(t, r.pool.Close(t.Context()))
+	})
+}

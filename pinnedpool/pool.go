@@ -78,6 +78,8 @@ type Pool struct {
 
 	free     chan *Buffer // holds every free buffer; never closed
 	recycler recycler
+	closing  chan struct{} // held by Close
+	freeing  error         // of the last Close that freed anything; guarded by closing
 
 	mu          sync.Mutex
 	broken      chan struct{} // closed while no buffer can be got; err says why
@@ -95,7 +97,8 @@ func New(dev *device.Device, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{dev: dev, free: make(chan *Buffer, slots), broken: make(chan struct{})}
+	p := &Pool{dev: dev, free: make(chan *Buffer, slots), broken: make(chan struct{}),
+		closing: make(chan struct{}, 1)}
 	p.recycler.init(p, slots)
 	for range slots {
 		err = p.grow(o)
@@ -294,13 +297,31 @@ func (p *Pool) Drain(ctx context.Context) error {
 
 // Close gives the memory back when no copy is in flight. If ctx ends before, or if
 // buffers are held or quarantined, those keep their memory and the error says how
-// many; Close may then be called again.
+// many; Close may then be called again. A Close during another waits for it, and
+// returns its error if the memory could not be freed.
 func (p *Pool) Close(ctx context.Context) error {
+	waited := false
+	select {
+	case p.closing <- struct{}{}:
+	default:
+		waited = true
+		select {
+		case p.closing <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("pinnedpool: another Close is under way: %w", context.Cause(ctx))
+		}
+	}
+	defer func() { <-p.closing }()
 	if err := p.Drain(ctx); err != nil {
 		return fmt.Errorf("pinnedpool: copies may still be in flight, nothing was freed: %w", err)
 	}
 	p.fail(ErrClosed)
-	return p.release()
+	before := p.freeing
+	p.freeing = p.release()
+	if waited && p.freeing == nil {
+		return before
+	}
+	return p.freeing
 }
 
 // release frees what is free and reports the rest.

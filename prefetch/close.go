@@ -12,14 +12,13 @@ import (
 // in a *CloseError: slots that the device still works on are freed by a reaper when
 // it is done, leased ones when they are released, which stays legal. An error of
 // the device, of a producer that doesn't stop (*loader.StuckError) or of a Transform
-// or step that doesn't return (*StuckError) is returned too. Close is
-// idempotent and may be called from any goroutine, the loop's body included.
-func (p *Prefetcher) Close() error {
+// or step that doesn't return (*StuckError) is returned too. Close may be called
+// from any goroutine, the loop's body included: a call during another waits for it and
+// returns its error, one after it returns nil.
+func (p *Prefetcher) Close() error { return p.closeOnce.do(p.close) }
+
+func (p *Prefetcher) close() error {
 	p.mu.Lock()
-	if p.closing {
-		p.mu.Unlock()
-		return nil
-	}
 	p.closing = true
 	r := p.run
 	p.mu.Unlock()

@@ -69,7 +69,7 @@ func (e *StreamError) Unwrap() error { return e.Err }
 type TransformError struct {
 	// Position says which batch it was.
 	Position Position
-	// Err is the user's own error, or a *loader.PanicError.
+	// Err is the user's own error, a *loader.PanicError or a *loader.GoexitError.
 	Err error
 }
 
@@ -83,7 +83,7 @@ func (e *TransformError) Unwrap() error { return e.Err }
 type StepError struct {
 	// Position says which batch it was.
 	Position Position
-	// Err is the user's own error, or a *loader.PanicError.
+	// Err is the user's own error, a *loader.PanicError or a *loader.GoexitError.
 	Err error
 }
 

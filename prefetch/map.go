@@ -192,6 +192,12 @@ func (m *mapping) steps(ctx context.Context) {
 			close(q)
 		}
 	}()
+	defer func() {
+		if m.err == nil { // the step has ended this goroutine
+			at, err := m.visit.exited()
+			m.err = &StepError{Position: at, Err: err}
+		}
+	}()
 	for number := int64(0); ; number++ {
 		var r *result
 		select {

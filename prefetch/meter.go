@@ -193,8 +193,8 @@ func (m *Meter) ReadLatest(value []byte) (number int64, err error) {
 
 // Close waits for the values under way, for five seconds at most, and frees the
 // meter. After that, and after an error of the device, the memory is left as it is and
-// the error says so; it is freed if the device's work ends later. A second Close waits
-// for the first and returns its error.
+// the error says so; it is freed if the device's work ends later. A Close during another
+// waits for it and returns its error, one after it returns nil.
 func (m *Meter) Close() error {
 	return m.closed.do(func() error {
 		m.mu.Lock()

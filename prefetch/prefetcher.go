@@ -42,16 +42,17 @@ type Prefetcher struct {
 	slots     []*slot
 	free      chan *carrier // for the uploader; holds every free one
 
-	timeline timeline
-	counters counters
-	leases   atomic.Int32  // batches not released
-	users    atomic.Int32  // of what is freed last; see leave
-	reading  atomic.Bool   // a Reader is open
-	mapping  atomic.Bool   // a Map is under way
-	closed   chan struct{} // closed by Close
-	watch    invariants.Watch
-	inNext   sync.Mutex // held by Open and Next, so that Close can wait until nobody is in them
-	stopping sync.Mutex // held while a run is stopped
+	timeline  timeline
+	counters  counters
+	leases    atomic.Int32  // batches not released
+	users     atomic.Int32  // of what is freed last; see leave
+	reading   atomic.Bool   // a Reader is open
+	mapping   atomic.Bool   // a Map is under way
+	closed    chan struct{} // closed by Close
+	closeOnce once
+	watch     invariants.Watch
+	inNext    gate // held by Open and Next, so that Close can wait until nobody is in them
+	stopping  gate // held while a run is stopped
 
 	mu        sync.Mutex
 	cursor    loader.Cursor        // P5
@@ -103,7 +104,7 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 
 func newPrefetcher(ld *loader.Loader, o Options) *Prefetcher {
 	p := &Prefetcher{options: o.withDefaults(), loader: ld, layout: ld.Layout(), stride: stride(ld.Layout()),
-		closed: make(chan struct{})}
+		closed: make(chan struct{}), inNext: newGate(), stopping: newGate()}
 	p.users.Store(1) // its own, until it is closed
 	return p
 }

@@ -49,11 +49,11 @@ func (b Batch) lend(yield func(Batch, error) bool) bool {
 
 // A Reader is the pull form of Batches, for who needs several batches at once
 // (gradient accumulation) or adapts them to another interface. It covers what is
-// left of one epoch. Its methods are for one goroutine.
+// left of one epoch. One goroutine calls Next or WaitNext; any may call Close.
 type Reader struct {
-	p    *Prefetcher
-	err  error // what Next returns for ever
-	done bool
+	p      *Prefetcher
+	err    error // what Next returns for ever; guarded by p.inNext
+	closed once
 	// epoch is the one that it reads.
 	epoch int
 	// ahead is set for a reader whose batches count as delivered only later, when
@@ -111,9 +111,6 @@ func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 }
 
 func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
-	if r.err != nil {
-		return Batch{}, r.err
-	}
 	p := r.p
 	if !p.inNext.TryLock() {
 		if err := p.mayRead(ctx); err != nil { // it is Close
@@ -122,6 +119,9 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 		return Batch{}, ErrBusy
 	}
 	defer p.inNext.Unlock()
+	if r.err != nil {
+		return Batch{}, r.err
+	}
 	err := r.resume(ctx)
 	var s *slot
 	if err == nil {
@@ -164,26 +164,35 @@ func (r *Reader) delivered(after loader.Cursor) {
 	}
 }
 
-// Close ends the reading. After ErrEpochEnd the producers go on into the next
-// epoch, if the loader has one; else they are stopped and joined, and what they had
-// ahead is discarded. Batches not released stay valid. Close is idempotent.
-func (r *Reader) Close() error { return r.close(r.err == errEpochOver) }
+// Close ends the reading, and a Next that waits: it returns ErrClosed. After
+// ErrEpochEnd the producers go on into the next epoch, if the loader has one; else they
+// are stopped and joined, and what they had ahead is discarded. Batches not released
+// stay valid. A call during another waits for it and returns its error, one after it
+// returns nil.
+func (r *Reader) Close() error { return r.close(true) }
 
-// close is Close; the epoch came to its natural end or was left before.
-func (r *Reader) close(natural bool) error {
-	if r.done {
-		return nil
-	}
-	r.done = true
-	if r.err == nil {
-		r.err = ErrClosed
-	}
-	var err error
-	if !natural || !r.p.looksAhead() {
-		err = r.p.stop()
-	}
-	r.p.reading.Store(false)
-	return err
+// close is Close; wanted says whether the epoch's end, if it was reached, is where the
+// reading ends.
+func (r *Reader) close(wanted bool) error {
+	return r.closed.do(func() error {
+		p := r.p
+		if !p.inNext.TryLock() {
+			wanted = false
+			p.cancelRun(ErrClosed) // wakes Next
+			p.inNext.Lock()
+		}
+		natural := wanted && r.err == errEpochOver
+		if r.err == nil {
+			r.err = ErrClosed
+		}
+		p.inNext.Unlock()
+		var err error
+		if !natural || !p.looksAhead() {
+			err = p.stop()
+		}
+		p.reading.Store(false)
+		return err
+	})
 }
 
 // next waits for the next slot and leases it; for one that the user holds only if

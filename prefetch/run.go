@@ -88,6 +88,16 @@ func (p *Prefetcher) start(ctx context.Context) error {
 	return nil
 }
 
+// cancelRun tells the run to end, if there is one.
+func (p *Prefetcher) cancelRun(cause error) {
+	p.mu.Lock()
+	r := p.run
+	p.mu.Unlock()
+	if r != nil {
+		r.cancel(cause)
+	}
+}
+
 // stop ends the run, if there is one, and joins its goroutines. What was uploaded
 // and not delivered is discarded: its memory is free at once, since the next copy
 // into it is behind the last one on the same stream.
@@ -282,6 +292,12 @@ func (r *run) arrived(ctx context.Context, ready *device.Event) error {
 func (r *run) upload() {
 	defer close(r.items)
 	defer r.putBack()
+	defer func() {
+		if r.err == nil { // the transform has ended this goroutine
+			at, err := r.p.transform.visit.exited()
+			r.err = &TransformError{Position: at, Err: err}
+		}
+	}()
 	for {
 		end := r.gather()
 		if len(r.batches) > 0 {
@@ -343,11 +359,17 @@ func (r *run) uploadGathered() error {
 	first := &slots[0].batch
 	host := p.memory.buffer(first.Slot.ID) // the uploader holds these parts from here on
 	done := p.memory.upload(host, len(slots))
+	submitted := false
+	defer func() {
+		if !submitted { // it failed, or the transform has ended this goroutine
+			p.memory.doubt(host)
+			r.abandon(c, slots)
+		}
+	}()
 	if err := r.submit(c, len(slots), host, done); err != nil {
-		p.memory.doubt(host)
-		r.abandon(c, slots)
 		return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
 	}
+	submitted = true
 	if done {
 		p.pool.PutAfter(host) // the recycler holds it from here on
 	}

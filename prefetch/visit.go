@@ -14,6 +14,7 @@ type visit struct {
 	mu     sync.Mutex
 	at     Position
 	inside bool
+	exit   error // of code that ended the goroutine
 }
 
 // leastGrace is how long the user's code is waited for at least: it calls the driver,
@@ -25,16 +26,38 @@ func (p *Prefetcher) grace() time.Duration {
 	return max(leastGrace, p.loader.Options().GracePeriod)
 }
 
-// of runs the user's code for a batch. Its panic becomes an error.
+// of runs the user's code for a batch. Its panic becomes an error. Code that calls
+// runtime.Goexit ends the caller too, whose deferred calls find the error by exited.
 func (v *visit) of(at Position, code func() error) (err error) {
 	v.set(at, true)
 	defer v.set(at, false)
+	returned := false
 	defer func() {
+		if returned {
+			return
+		}
 		if r := recover(); r != nil {
 			err = &loader.PanicError{Value: r, Stack: debug.Stack()}
+		} else {
+			v.ended(&loader.GoexitError{Stack: debug.Stack()})
 		}
 	}()
-	return code()
+	err = code()
+	returned = true
+	return err
+}
+
+func (v *visit) ended(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.exit = err
+}
+
+// exited is how the user's code ended the goroutine that calls it, and at which batch.
+func (v *visit) exited() (Position, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.at, v.exit
 }
 
 func (v *visit) set(at Position, inside bool) {

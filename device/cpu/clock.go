@@ -262,12 +262,17 @@ func (c *clock) end(s step) {
 	s.engine.op, s.engine.free = nil, o.end
 	o.running = true
 	d.unlock()
-	err := errGoexit // if the body ends this goroutine
+	var err error
+	returned := false
 	defer func() {
+		if !returned { // the body has ended this goroutine
+			err = &Goexit{Stack: debug.Stack()}
+		}
 		d.mu.Lock()
 		d.finish(o, err)
 	}()
 	err = guard(o)
+	returned = true
 	if err == nil && d.adversary != nil {
 		err = d.adversary.end(o)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Fault is why a device ended: what failed and where. errors.Is finds
-// driver.ErrFault in it, errors.As a *Panic or a *Race.
+// driver.ErrFault in it, errors.As a *Panic, a *Goexit or a *Race.
 type Fault struct {
 	// Op is the call that submitted the work: "Launch", "CopyH2D".
 	Op string
@@ -53,6 +53,14 @@ func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, 
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
+}
+
+// Goexit is the fault of a kernel or a host function that called runtime.Goexit, as
+// the FailNow of package testing does.
+type Goexit struct{ Stack []byte }
+
+func (g *Goexit) Error() string {
+	return fmt.Sprintf("runtime.Goexit was called (t.FailNow does that)\n\n%s", g.Stack)
 }
 
 // guard runs o's body and turns a panic into an error.

@@ -57,13 +57,22 @@ func TestGoexit(t *testing.T) {
 	both(t, func(r *rig) {
 		s, other := r.stream("s"), r.stream("other")
 		r.do(other.HostFunc(func() {}), s.HostFunc(runtime.Goexit))
-		require.ErrorIs(r.t, s.Synchronize(background), device.ErrFault)
+		err := s.Synchronize(background)
+		require.ErrorIs(r.t, err, device.ErrFault)
+		var exit *cpu.Goexit
+		require.ErrorAs(r.t, err, &exit)
+		require.Contains(r.t, string(exit.Stack), "runtime.Goexit")
 		r.close()
 	})
 	both(t, func(r *rig) {
 		s := r.stream("s")
 		r.do(s.Launch(kernel("exits", runtime.Goexit)))
-		require.ErrorIs(r.t, s.Synchronize(background), device.ErrFault)
+		err := s.Synchronize(background)
+		require.ErrorIs(r.t, err, device.ErrFault)
+		require.ErrorContains(r.t, err, "exits")
+		var exit *cpu.Goexit
+		require.ErrorAs(r.t, err, &exit)
+		require.Contains(r.t, string(exit.Stack), "runtime.Goexit")
 		r.close()
 	})
 }

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"errors"
 	"math"
 	"runtime/debug"
 	"time"
@@ -36,16 +35,15 @@ func (l *lane) offer(o *op) {
 
 func (l *lane) clear() { l.ready = opList{} }
 
-var errGoexit = errors.New("runtime.Goexit was called (t.FailNow does that)")
-
 // loop runs what is ready and ends when nothing is.
 func (l *lane) loop() {
 	d := l.device
 	var o *op
 	defer func() {
 		if o != nil { // its body has ended this goroutine
+			stack := debug.Stack()
 			d.mu.Lock()
-			d.finish(o, errGoexit)
+			d.finish(o, &Goexit{Stack: stack})
 		}
 		l.active--
 		d.left()
