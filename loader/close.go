@@ -21,6 +21,9 @@ func (r *Run) close() error {
 	r.stop(ErrClosed)
 	stuck, err := r.join()
 	r.drain(stuck)
+	if r.loader.once != nil {
+		r.loader.once.end(r)
+	}
 	if len(stuck) > 0 {
 		go r.comeBack(stuck) // ends when the user's code does
 	}

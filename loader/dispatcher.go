@@ -218,6 +218,7 @@ func (d *dispatcher) hand(ctx context.Context, b *batch, lo, hi int) bool {
 		select {
 		case d.run.work <- chunk{b, lo, end}:
 		case <-ctx.Done():
+			b.discard(d.run, lo, hi)
 			return false
 		}
 		lo = end

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"testing"
 	"testing/synctest"
 
@@ -67,7 +68,7 @@ func TestAnErrorThatWrapsAnEndIsAFailure(t *testing.T) {
 						}
 					}
 					var err error
-					l, err = loader.NewIterable(loader.FromSeq(numberFields, samples, func(_ context.Context, i int, row *loader.Row) error {
+					l, err = loader.NewIterable(loader.FromSeqFunc(numberFields, each(iter.Seq2[int, error](samples)), func(_ context.Context, i int, row *loader.Row) error {
 						writeNumber(i, row)
 						return at(loader.StageEncode, i)
 					}), o)

@@ -48,6 +48,8 @@ const (
 	StageRead = "read"
 	// StageEncode is inside an iterable's encode function.
 	StageEncode = "encode"
+	// StageClose is inside the Close of an iterable's sample.
+	StageClose = "close"
 )
 
 // Error is a failure and where it happened. errors.Is and errors.As reach the

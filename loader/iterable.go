@@ -2,24 +2,48 @@ package loader
 
 import (
 	"context"
+	"io"
 	"iter"
+	"reflect"
 	"slices"
 	"sync"
 )
 
 // Iterable is a dataset that gives its samples one after the other and cannot be
-// asked for any other.
+// asked for any other. FromSeqFunc and FromSeq make one of an iterator.
+//
+// An Iterable of one's own can be asked for any Pass at any time and again: to go
+// on in the middle of an epoch, in this process or in another, the Pass is begun
+// once more and the samples before the cursor are thrown away. So the same Pass
+// must give the same samples in the same order each time, and on every rank; what
+// it does at random must follow from the Pass alone. A source that cannot begin
+// again is for FromSeq.
 type Iterable interface {
 	// Fields describes one sample. It is asked once, by NewIterable.
 	Fields() []Field
-	// Samples is asked once for each epoch, and ranged over by one goroutine, at
-	// most once. The loop may end early. A panic, and an error that is not nil,
-	// end the run as that sample's failure. ctx is cancelled when the Run is
-	// closed; an iterator that may take long should heed it.
-	Samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error]
+	// Samples begins a pass. The iterator is ranged over by one goroutine, at most
+	// once; the loop may end early. A panic, and an error that is not nil, end the
+	// run as that sample's failure; a sample beside an error is ignored. ctx is
+	// cancelled when the Run is closed; an iterator that may take long should heed
+	// it.
+	Samples(ctx context.Context, pass Pass) iter.Seq2[Encoder, error]
+}
+
+// Pass is one pass over the samples: all that they may depend on.
+type Pass struct {
+	// Epoch counts from 0.
+	Epoch int
+	// Seed is Options.Seed.
+	Seed uint64
 }
 
 // Encoder is one sample of an Iterable, ready to be written.
+//
+// A sample that owns something, a file or memory that Go does not see, is an
+// io.Closer. Either Encode is called, or Close, and once: Encode takes the sample and
+// gives up what it owns, whatever it returns; Close is for a sample that no batch
+// takes, because it lies before the cursor, is another rank's, or the run ends before
+// its turn. An error or a panic of Close is returned by Run.Close.
 type Encoder interface {
 	// Encode writes the sample to row under the rules of Dataset.Read, except that
 	// it is called at most once. It runs on a worker, after the iterator may have
@@ -27,39 +51,72 @@ type Encoder interface {
 	Encode(ctx context.Context, row *Row) error
 }
 
-// FromSeq makes an Iterable of an iterator, which is ranged over once in each
-// epoch and must begin again every time. encode writes a sample to a row under
-// the rules of Dataset.Read; it runs on the workers, in parallel with each other
-// and with the iterator, so a sample must stay as it is after the iterator has
-// gone on.
+// FromSeqFunc makes an Iterable of a function that gives an iterator over the
+// samples of a pass. It may be called for any pass, also more than once for the
+// same, and must then give the same samples: a shuffle buffer, say, takes its random
+// numbers from a generator made of pass.Seed and pass.Epoch. ctx is cancelled when
+// the Run is closed.
 //
-// A plain iterator cannot seek: to resume in mid-epoch it is replayed, and the
-// samples before the cursor are discarded without being encoded, which takes time
-// in proportion to the position.
-func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx context.Context, sample S, row *Row) error) Iterable {
-	return &sequence[S]{fields: slices.Clone(fields), seq: seq, encode: encode}
+// encode writes a sample to a row under the rules of Dataset.Read; it runs on the
+// workers, in parallel with each other and with the iterator, so a sample must stay
+// as it is after the iterator has gone on. A sample that is an io.Closer is encode's to
+// close; one that encode is not called for is closed by the loader: see Encoder.
+//
+// An iterator cannot seek: to go on in the middle of an epoch it is begun again, and
+// the samples before the cursor are thrown away without being encoded, which takes
+// time in proportion to the position.
+func FromSeqFunc[S any](
+	fields []Field,
+	samples func(ctx context.Context, pass Pass) iter.Seq2[S, error],
+	encode func(ctx context.Context, sample S, row *Row) error,
+) Iterable {
+	return &sequence[S]{fields: slices.Clone(fields), samples: samples, spare: newSpare(encode)}
 }
 
 type sequence[S any] struct {
-	fields []Field
-	seq    iter.Seq2[S, error]
-	encode func(context.Context, S, *Row) error
-	// spare holds *sample[S], so that a sample costs no allocation.
-	spare sync.Pool
+	fields  []Field
+	samples func(context.Context, Pass) iter.Seq2[S, error]
+	spare   *spare[S]
 }
 
 func (s *sequence[S]) Fields() []Field { return s.fields }
 
-func (s *sequence[S]) Samples(context.Context, int) iter.Seq2[Encoder, error] {
+func (s *sequence[S]) Samples(ctx context.Context, pass Pass) iter.Seq2[Encoder, error] {
+	seq := s.samples(ctx, pass)
+	if seq == nil {
+		return nil
+	}
+	return s.spare.encoders(seq)
+}
+
+// spare makes Encoders of values, and uses them again, so that a sample costs no
+// allocation.
+type spare[S any] struct {
+	encode func(context.Context, S, *Row) error
+	closes bool // whether a value may be an io.Closer
+	pool   sync.Pool
+}
+
+func newSpare[S any](encode func(context.Context, S, *Row) error) *spare[S] {
+	// Asking each value would make an interface of it, which allocates.
+	t := reflect.TypeFor[S]()
+	closes := t.Kind() == reflect.Interface || t.Implements(reflect.TypeFor[io.Closer]())
+	return &spare[S]{encode: encode, closes: closes}
+}
+
+// encoders is seq with an Encoder for each value.
+func (s *spare[S]) encoders(seq iter.Seq2[S, error]) iter.Seq2[Encoder, error] {
 	return func(yield func(Encoder, error) bool) {
-		for value, err := range s.seq {
+		for value, err := range seq {
 			if err != nil {
-				yield(nil, err)
-				return
+				if !yield(nil, err) {
+					return
+				}
+				continue
 			}
-			e, ok := s.spare.Get().(*sample[S])
+			e, ok := s.pool.Get().(*sample[S])
 			if !ok {
-				e = &sample[S]{sequence: s}
+				e = &sample[S]{spare: s}
 			}
 			e.value = value
 			if !yield(e, nil) {
@@ -69,16 +126,49 @@ func (s *sequence[S]) Samples(context.Context, int) iter.Seq2[Encoder, error] {
 	}
 }
 
-// sample is one value on its way from the iterator to a worker.
+// sample is one value on its way from the iterator into a row.
 type sample[S any] struct {
-	sequence *sequence[S]
-	value    S
+	spare *spare[S]
+	value S
 }
 
-// Encode implements Encoder. The sample goes back to its sequence.
+// Encode implements Encoder.
 func (e *sample[S]) Encode(ctx context.Context, row *Row) error {
-	s, value := e.sequence, e.value
-	e.value = *new(S) // what it refers to may be garbage from now on
-	s.spare.Put(e)
+	s, value := e.spare, e.take()
 	return s.encode(ctx, value, row)
+}
+
+// Close implements io.Closer.
+func (e *sample[S]) Close() error {
+	c := e.closer()
+	e.take()
+	if c == nil {
+		return nil
+	}
+	return c.Close()
+}
+
+// closer is the value as an io.Closer, nil if it is none.
+func (e *sample[S]) closer() io.Closer {
+	if !e.spare.closes {
+		return nil
+	}
+	c, _ := any(e.value).(io.Closer)
+	return c
+}
+
+// try is Encode, but the sample keeps its value.
+func (e *sample[S]) try(ctx context.Context, row *Row) error {
+	return e.spare.encode(ctx, e.value, row)
+}
+
+// drop is the end of a sample whose value encode has had.
+func (e *sample[S]) drop() { e.take() }
+
+// take returns the value. The sample may become another from here on.
+func (e *sample[S]) take() S {
+	value := e.value
+	e.value = *new(S) // what it refers to may be garbage from now on
+	e.spare.pool.Put(e)
+	return value
 }

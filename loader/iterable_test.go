@@ -26,13 +26,18 @@ func upTo(n int) iter.Seq2[int, error] {
 	}
 }
 
+// each is seq in every pass.
+func each[S any](seq iter.Seq2[S, error]) func(context.Context, loader.Pass) iter.Seq2[S, error] {
+	return func(context.Context, loader.Pass) iter.Seq2[S, error] { return seq }
+}
+
 func encodeNumber(_ context.Context, n int, row *loader.Row) error {
 	writeNumber(n, row)
 	return nil
 }
 
 func newStream(t require.TestingT, seq iter.Seq2[int, error], o loader.Options) *loader.Loader {
-	l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encodeNumber), o)
+	l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(seq), encodeNumber), o)
 	require.NoError(t, err)
 	return l
 }
@@ -174,7 +179,7 @@ func TestAnEncodeThatFailsComesBeforeTheIteratorsLaterFailure(t *testing.T) {
 		}
 		return encodeNumber(ctx, n, row)
 	}
-	l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encode), loader.Options{BatchSize: 8, Epochs: 1})
+	l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(seq), encode), loader.Options{BatchSize: 8, Epochs: 1})
 	require.NoError(t, err)
 	_, err = readAll(t, l, loader.Cursor{}, 1)
 	var failure *loader.Error
@@ -237,7 +242,7 @@ type waiting struct{}
 
 func (waiting) Fields() []loader.Field { return numberFields }
 
-func (waiting) Samples(ctx context.Context, _ int) iter.Seq2[loader.Encoder, error] {
+func (waiting) Samples(ctx context.Context, _ loader.Pass) iter.Seq2[loader.Encoder, error] {
 	return func(yield func(loader.Encoder, error) bool) {
 		<-ctx.Done()
 		yield(nil, ctx.Err())

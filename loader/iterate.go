@@ -26,10 +26,22 @@ type stream struct {
 // run goes on.
 func (d *dispatcher) iterate(ctx context.Context, at Cursor) (ok bool) {
 	s := &stream{dispatcher: d, begin: at}
+	if d.run.loader.once != nil {
+		s.sample = at.Position // it gives none of those before
+	}
+	defer s.abandon()
 	if s.all(ctx) {
 		return s.end(ctx)
 	}
 	return false
+}
+
+// abandon ends the samples that wait for others to be handed over with, when the run
+// ends before that.
+func (s *stream) abandon() {
+	if s.batch != nil {
+		s.batch.discard(s.run, s.handed, s.rows)
+	}
 }
 
 // all takes what the iterator gives. It reports whether the iterator ended by
@@ -51,7 +63,7 @@ func (s *stream) all(ctx context.Context) (natural bool) {
 	}()
 	s.enter()
 	if ctx.Err() == nil { // in this order with enter, as in worker.fill
-		samples := s.run.loader.iterable.Samples(ctx, s.begin.Epoch)
+		samples := s.run.loader.pass(ctx, s.begin.Epoch)
 		if samples == nil {
 			samples = noIterator
 		}
@@ -75,6 +87,9 @@ func noIterator(yield func(Encoder, error) bool) { yield(nil, errNoIterator) }
 func (s *stream) next(ctx context.Context, encoder Encoder, err error) bool {
 	switch {
 	case ctx.Err() != nil:
+		if err == nil {
+			s.discard(encoder)
+		}
 		return false
 	case err == nil && encoder == nil:
 		err = errNoSample
@@ -94,8 +109,9 @@ func (s *stream) enter() {
 
 // take puts one sample where it belongs. It reports whether the run goes on.
 func (s *stream) take(ctx context.Context, encoder Encoder) bool {
-	if s.sample < s.begin.Position {
-		s.sample++ // delivered before the run began
+	if s.sample < s.begin.Position { // delivered before the run began
+		s.discard(encoder)
+		s.sample++
 		return true
 	}
 	split := s.run.loader.split
@@ -103,6 +119,7 @@ func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 		at := Cursor{Epoch: s.begin.Epoch, Position: s.sample}
 		s.part = split.part(s.sample)
 		if s.batch = s.open(ctx, at, s.part.position); s.batch == nil {
+			s.discard(encoder)
 			return false
 		}
 		s.rows, s.handed = 0, 0
@@ -113,9 +130,20 @@ func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 		if s.rows-s.handed >= s.run.grain(int(split.batch)) && !s.flush(ctx) {
 			return false
 		}
+	} else {
+		s.discard(encoder) // another rank's
 	}
 	s.sample++
 	return s.sample < s.part.after || s.seal(ctx)
+}
+
+// discard ends the iterator's newest sample, which no batch of this run takes.
+func (s *stream) discard(encoder Encoder) {
+	discard(encoder, func(err error) {
+		failure := s.failure(err)
+		failure.Stage = StageClose
+		s.run.late(failure)
+	})
 }
 
 // flush hands the rows to the workers that are waiting to be.
@@ -140,6 +168,8 @@ func (s *stream) seal(ctx context.Context) bool {
 // whether the run goes on.
 func (s *stream) end(ctx context.Context) bool {
 	switch {
+	case s.sample == 0 && s.run.loader.once.gaveAny():
+		return true // all have failed, and were reported
 	case s.sample == 0:
 		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave none; it must begin again each time it is ranged over", ErrNoSamples)))
 		return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -11,7 +12,8 @@ import (
 
 // Loader says which samples make up which batch, and how a batch's bytes are
 // laid out. It is immutable, owns no goroutine and no memory, and may be shared;
-// the work is done by its Runs.
+// the work is done by its Runs. But one whose source gives its samples once (FromSeq)
+// is for one pipeline, and is closed.
 type Loader struct {
 	options     Options
 	layout      *Layout
@@ -20,6 +22,7 @@ type Loader struct {
 	fingerprint uint64
 	dataset     Dataset  // or else
 	iterable    Iterable // this
+	once        *onePass // the iterable, if it gives its samples once
 }
 
 // New makes a Loader of a dataset. Its error joins every mistake in the options
@@ -51,7 +54,8 @@ func New(ds Dataset, o Options) (*Loader, error) {
 // NewIterable makes a Loader of a dataset without random access. The samples come
 // in the iterator's own order, and every rank ranges over all of them and takes
 // its part of each global batch. Shuffle, Pad and Substitute need samples out of
-// turn, and are refused.
+// turn, and are refused. A source that gives its samples once (FromSeq) is for one
+// rank and one epoch.
 func NewIterable(it Iterable, o Options) (*Loader, error) {
 	if it == nil {
 		return nil, &OptionError{Option: "Iterable", Value: nil, Want: "an iterable"}
@@ -65,10 +69,18 @@ func NewIterable(it Iterable, o Options) (*Loader, error) {
 	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
 	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
 	refuse(o.OnError == Substitute, "OnError", o.OnError, "Fail")
+	once, _ := it.(*onePass)
+	if once != nil && o.Epochs > 1 {
+		err = errors.Join(err, &OptionError{Option: "Epochs", Value: o.Epochs, Want: "0 or 1: FromSeq gives its samples once, FromSeqFunc in every epoch"})
+	}
+	if once != nil && o.Shard.Count > 1 {
+		err = errors.Join(err, &OptionError{Option: "Shard.Count", Value: o.Shard.Count,
+			Want: "0 or 1: every rank takes its part of the same samples, which FromSeqFunc can give to all, and FromSeq to one"})
+	}
 	if err != nil {
 		return nil, err
 	}
-	l.iterable = it
+	l.iterable, l.once = it, once
 	// No position is past the end of what may go on for ever.
 	l.split.samples = math.MaxInt64
 	l.fingerprint = fingerprint(it, -1, l.layout)
@@ -145,6 +157,15 @@ func (l *Loader) Order(epoch int) Order {
 		panic("loader: Order of an Iterable")
 	}
 	return newOrder(l.options.Seed, epoch, l.split.samples, l.options.Shuffle)
+}
+
+// pass is the samples of an epoch of an Iterable; of a source that gives them once,
+// those that are not delivered.
+func (l *Loader) pass(ctx context.Context, epoch int) iter.Seq2[Encoder, error] {
+	if l.once != nil {
+		return l.once.samples(ctx, epoch)
+	}
+	return l.iterable.Samples(ctx, Pass{Epoch: epoch, Seed: l.options.Seed})
 }
 
 // Start begins to fill batches, from the cursor on, into slots of mem, until the

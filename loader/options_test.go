@@ -71,7 +71,7 @@ func TestAGlobalBatchThatOverflowsIsRefused(t *testing.T) {
 }
 
 func TestOptionsThatNeedRandomAccessAreRefusedForIterables(t *testing.T) {
-	_, err := loader.NewIterable(loader.FromSeq(numberFields, upTo(3), encodeNumber),
+	_, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(upTo(3)), encodeNumber),
 		loader.Options{BatchSize: 2, Shuffle: true, Last: loader.Pad, OnError: loader.Substitute})
 	require.Equal(t, []string{"Shuffle", "Last", "OnError"}, mistakes(t, err))
 	_, err = loader.NewIterable(nil, loader.Options{BatchSize: 1})

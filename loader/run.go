@@ -86,6 +86,13 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		close(r.joined)
 		return r
 	}
+	if l.once != nil {
+		if err := l.once.begin(r, at); err != nil {
+			r.final = err
+			close(r.joined)
+			return r
+		}
+	}
 	if timeout := l.options.StallTimeout; timeout > 0 {
 		r.stall = time.NewTimer(timeout)
 		r.stall.Stop()
@@ -131,9 +138,11 @@ func (r *Run) Next(ctx context.Context) (Filled, error) {
 	case nil:
 		r.batches.Add(1)
 		r.samples.Add(int64(filled.Valid))
+		r.returned(filled.After, nil)
 		return filled, nil
 	case errEpochOver:
 		r.atBorder = true
+		r.returned(Cursor{Epoch: 1}, nil)
 		return Filled{}, ErrEpochEnd
 	case errAgain:
 		return Filled{}, disown(context.Cause(ctx))
@@ -141,7 +150,15 @@ func (r *Run) Next(ctx context.Context) (Filled, error) {
 		err = ErrEnd
 	}
 	r.final = err
+	r.returned(Cursor{}, err)
 	return Filled{}, err
+}
+
+// returned tells a source of one pass, and so of one epoch, what Next returns.
+func (r *Run) returned(before Cursor, err error) {
+	if r.loader.once != nil {
+		r.loader.once.returned(before, err)
+	}
 }
 
 // Err is what Next returns for ever, nil while it may yet return something else: also

@@ -72,7 +72,7 @@ func TestAFailureInADroppedRemainderIsNoFailure(t *testing.T) {
 								writeNumber(n, row)
 								return nil
 							}
-							l, err := loader.NewIterable(loader.FromSeq(numberFields, samples, encode),
+							l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(samples), encode),
 								loader.Options{BatchSize: 4, Workers: workers, Last: loader.Drop, Epochs: epochs})
 							require.NoError(t, err)
 							batches, err := readAll(t, l, loader.Cursor{}, slots)
@@ -252,7 +252,7 @@ type source struct {
 
 func (source) Fields() []loader.Field { return numberFields }
 
-func (s source) Samples(ctx context.Context, _ int) iter.Seq2[loader.Encoder, error] {
+func (s source) Samples(ctx context.Context, _ loader.Pass) iter.Seq2[loader.Encoder, error] {
 	if s.samples == nil {
 		return nil
 	}

@@ -47,6 +47,9 @@ func (r *Run) suspects() []suspect {
 		all = append(all, s)
 	case d.iterating.Load() != 0:
 		s.sample, s.stage = int(s.position), StageIterate
+		if once := r.loader.once; once != nil {
+			s.goroutine = once.goroutine.Load()
+		}
 		all = append(all, s)
 	}
 	return all

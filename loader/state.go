@@ -67,7 +67,9 @@ func (l *Loader) StateAt(at Cursor) State {
 }
 
 // Check reports whether the state belongs to this loader's data and order. Its
-// error joins a *StateError for everything that does not fit.
+// error joins a *StateError for everything that does not fit. A source that gives its
+// samples once (FromSeq) can go on only where it stands, in the same process: any
+// other place is an *OnePassError.
 func (l *Loader) Check(s State) error {
 	if s.Version != stateVersion {
 		// The other fields may mean something else.
@@ -88,6 +90,9 @@ func (l *Loader) Check(s State) error {
 		limit = fmt.Sprintf("0 to %d", l.split.samples)
 	}
 	check(l.holds(s.Position), "Position", s.Position, limit)
+	if len(errs) == 0 && l.once != nil {
+		return l.once.check(s.Cursor())
+	}
 	return errors.Join(errs...)
 }
 

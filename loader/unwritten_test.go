@@ -52,7 +52,7 @@ func TestAForgottenFieldFailsTheSample(t *testing.T) {
 			o := loader.Options{BatchSize: 4, Epochs: 2, Workers: 2}
 			byNumber, err := loader.New(loader.FromSlice(items, wide(fields), write), o)
 			require.NoError(t, err)
-			inOrder, err := loader.NewIterable(loader.FromSeq(wide(fields), upTo(samples), write), o)
+			inOrder, err := loader.NewIterable(loader.FromSeqFunc(wide(fields), each(upTo(samples)), write), o)
 			require.NoError(t, err)
 			for stage, l := range map[string]*loader.Loader{loader.StageRead: byNumber, loader.StageEncode: inOrder} {
 				mem := heap(t, l, 2)
@@ -143,7 +143,7 @@ type forgetful struct{}
 
 func (forgetful) Fields() []loader.Field { return wide(2) }
 
-func (forgetful) Samples(context.Context, int) iter.Seq2[loader.Encoder, error] {
+func (forgetful) Samples(context.Context, loader.Pass) iter.Seq2[loader.Encoder, error] {
 	return func(yield func(loader.Encoder, error) bool) {
 		_ = yield(forgets(-1), nil) && yield(forgets(1), nil)
 	}

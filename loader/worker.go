@@ -75,6 +75,7 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 	w.at.Store(b)
 	defer b.release()
 	defer w.at.Store(nil)
+	defer b.discard(w.run, c.lo, c.hi) // what was not encoded
 	if ctx.Err() != nil || w.run.failed.Load() < b.number || b.failedBefore(c.lo) {
 		return
 	}
@@ -122,7 +123,9 @@ func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int, ok bool) 
 		w.position.set(position)
 		var err error
 		if e := c.batch.encoders; e != nil {
-			err = e[row].Encode(ctx, &w.row)
+			sample := e[row]
+			e[row] = nil // it is Encode's from here on
+			err = sample.Encode(ctx, &w.row)
 		} else {
 			err = w.run.loader.dataset.Read(ctx, w.indices[row-c.lo], &w.row)
 		}

@@ -12,7 +12,8 @@ import (
 // in a *CloseError: slots that the device still works on are freed by a reaper when
 // it is done, leased ones when they are released, which stays legal. An error of
 // the device, of a producer that doesn't stop (*loader.StuckError) or of a Transform
-// or step that doesn't return (*StuckError) is returned too. Close may be called
+// or step that doesn't return (*StuckError) is returned too. A source that gives its
+// samples once ends with the Prefetcher; see loader.Loader.Close. Close may be called
 // from any goroutine, the loop's body included: a call during another waits for it and
 // returns its error, one after it returns nil.
 func (p *Prefetcher) Close() error { return p.closeOnce.do(p.close) }
@@ -29,7 +30,7 @@ func (p *Prefetcher) close() error {
 	}
 	p.inNext.Lock() // nobody starts a run or leases a slot from here on
 	defer p.inNext.Unlock()
-	stopped := errors.Join(p.takePending(), p.stop())
+	stopped := errors.Join(p.takePending(), p.stop(), p.loader.Close())
 	p.mu.Lock()
 	stuck := p.run // nobody starts or stops one any more
 	p.mu.Unlock()

@@ -27,7 +27,8 @@ func stream(data canary, err error) loader.Iterable {
 			yield(0, err)
 		}
 	}
-	return loader.FromSeq(data.Fields(), seq, func(ctx context.Context, i int, row *loader.Row) error {
+	again := func(context.Context, loader.Pass) iter.Seq2[int, error] { return seq }
+	return loader.FromSeqFunc(data.Fields(), again, func(ctx context.Context, i int, row *loader.Row) error {
 		return data.Read(ctx, i, row)
 	})
 }

@@ -111,7 +111,11 @@ func newPrefetcher(ld *loader.Loader, o Options) *Prefetcher {
 
 // allocated is p with all it needs, or an error and nothing left of it.
 func (p *Prefetcher) allocated() (*Prefetcher, error) {
-	if err := p.allocate(); err != nil {
+	err := p.allocate()
+	if err == nil {
+		err = p.loader.Claim()
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.freeAll())
 	}
 	p.plan = p.makePlan()
@@ -273,9 +277,11 @@ func (p *Prefetcher) seek(cursor loader.Cursor) error {
 
 // delivered moves the cursor behind a batch (P5).
 func (p *Prefetcher) delivered(after loader.Cursor) {
+	after = p.loader.Normalize(after)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cursor = p.loader.Normalize(after)
+	p.cursor = after
+	p.mu.Unlock()
+	p.loader.Delivered(after)
 }
 
 // released follows the end of a lease: from here on the memory is the uploader's, or

@@ -54,8 +54,9 @@ type Reader struct {
 	p      *Prefetcher
 	err    error // what Next returns for ever; guarded by p.inNext
 	closed once
-	// epoch is the one that it reads.
+	// epoch is the one that it reads; begun says that a batch of it was delivered.
 	epoch int
+	begun bool
 	// ahead is set for a reader whose batches count as delivered only later, when
 	// their results are: it doesn't move the cursor.
 	ahead bool
@@ -127,6 +128,11 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	if err == nil {
 		s, err = p.next(ctx, wait)
 	}
+	if err == errEpochOver && r.foundTheEnd() {
+		if err = r.nextEpoch(ctx); err == nil {
+			s, err = p.next(ctx, wait)
+		}
+	}
 	switch e := err.(type) {
 	case nil:
 	case *LeaseError:
@@ -136,11 +142,15 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	default:
 		r.err = err
 		p.reported(err)
+		if !r.ahead {
+			p.loader.Reported(err)
+		}
 		if err == errEpochOver {
 			r.delivered(p.epochAfter())
 		}
 		return Batch{}, err
 	}
+	r.begun = true
 	r.delivered(s.batch.After)
 	return Batch{p: p, slot: s, generation: s.generation()}, nil
 }
@@ -153,6 +163,26 @@ func (r *Reader) resume(ctx context.Context) error {
 	p.mu.Unlock()
 	if !resting || p.finished() {
 		return nil
+	}
+	return p.start(ctx)
+}
+
+// foundTheEnd reports whether the epoch was over before the Reader began. Where
+// nobody knows the number of samples, a cursor behind the last of them does not tell.
+func (r *Reader) foundTheEnd() bool { return !r.begun && r.p.run != nil && r.p.place().Position > 0 }
+
+// nextEpoch goes on to the next epoch, as another Reader would.
+func (r *Reader) nextEpoch(ctx context.Context) error {
+	p := r.p
+	p.delivered(p.epochAfter())
+	r.epoch = p.Epoch()
+	if !p.looksAhead() {
+		if err := p.stop(); err != nil {
+			return err
+		}
+	}
+	if p.finished() {
+		return errEpochOver
 	}
 	return p.start(ctx)
 }

@@ -1,0 +1,457 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// FromSeq makes an Iterable of an iterator that gives its samples once: a channel, a
+// socket, a generator with a state of its own. It is ranged over once, on a goroutine
+// of its own that begins with the first Run. It is one epoch of one pipeline, and
+// what would need another pass is an *OnePassError: a second epoch, a Seek, a
+// Restore of a State elsewhere, several ranks.
+//
+// Leaving a range loses nothing: what was read ahead and not delivered is kept, as a
+// copy of its row once it is encoded, and is delivered next. A sample that encode
+// fails for, and an error that the iterator gives, are reported once: a range after
+// that goes on with the sample behind it, so that one malformed request does not stop
+// a server.
+//
+// encode is as for FromSeqFunc. Where it fails because its context is cancelled, at
+// the end of a range, it is called again, unless the sample is an io.Closer, which it
+// has closed: then the failure is reported when it is that sample's turn.
+//
+// The source ends with its iterator, or with Loader.Close, which
+// prefetch.Prefetcher.Close calls; then the iterator's yield returns false.
+func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx context.Context, sample S, row *Row) error) Iterable {
+	return &onePass{
+		fields: slices.Clone(fields),
+		seq:    newSpare(encode).encoders(seq),
+		more:   make(chan struct{}, 1),
+		room:   make(chan struct{}, 1),
+		stop:   make(chan struct{}),
+		ended:  make(chan struct{}),
+	}
+}
+
+// OnePassError is an attempt to read a source that gives its samples once (FromSeq)
+// from another place than where it stands.
+type OnePassError struct {
+	// At is where the source stands: how much of it is delivered.
+	At Cursor
+	// Want is where it should have gone on.
+	Want Cursor
+	// Reason says what is wrong.
+	Reason string
+}
+
+// Error implements error.
+func (e *OnePassError) Error() string {
+	return fmt.Sprintf("loader: a source that gives its samples once, at epoch %d, position %d, cannot be read from epoch %d, position %d: %s",
+		e.At.Epoch, e.At.Position, e.Want.Epoch, e.Want.Position, e.Reason)
+}
+
+const (
+	reasonPlace   = "it has no other samples to give; FromSeqFunc makes an Iterable that can begin again"
+	reasonBusy    = "another Run reads it, which must be closed first"
+	reasonClaimed = "another pipeline has it"
+	reasonClosed  = "it is closed"
+	reasonWrapped = "a pass over it has begun"
+)
+
+// readAhead is how many samples are read beyond those that a Run has taken: handing
+// over each by itself would cost a switch of goroutines.
+const readAhead = 16
+
+// onePass is the Iterable of FromSeq. It outlives the Runs that read it.
+//
+// Its goroutine, pull, ranges over the iterator and puts the samples into kept. It
+// ends with the iterator or by close. A Run's dispatcher takes them from there,
+// where they stay until they are delivered.
+type onePass struct {
+	fields []Field
+	seq    iter.Seq2[Encoder, error]
+
+	more  chan struct{} // wakes who takes samples
+	room  chan struct{} // wakes pull
+	stop  chan struct{} // closed by close
+	ended chan struct{} // closed when pull has ended
+
+	goroutine atomic.Uint64 // pull's
+
+	mu       sync.Mutex
+	claimed  bool
+	pulling  bool    // pull was started
+	closed   string  // why it gives nothing any more; empty while it does
+	over     bool    // all is delivered, and the end too
+	run      *Run    // reads now; nil if none does
+	kept     []*item // read and not delivered
+	at       int64   // the position of the first of them
+	taken    int     // by run
+	gave     bool    // any sample at all
+	reported *Error  // the last failure that was
+	failure  error   // the first of the samples' Close, or of the iterator's clean-up
+	free     []*item
+}
+
+func (p *onePass) Fields() []Field { return p.fields }
+
+// Samples implements Iterable for one that wraps a source and hides from NewIterable
+// what it is: nothing is kept then, but neither is there a second pass.
+func (p *onePass) Samples(_ context.Context, pass Pass) iter.Seq2[Encoder, error] {
+	return func(yield func(Encoder, error) bool) {
+		from := Cursor{Epoch: pass.Epoch}
+		p.mu.Lock()
+		err := p.refuse(from)
+		if err == nil && (p.pulling || p.claimed) {
+			err = &OnePassError{At: p.cursor(), Want: from, Reason: reasonClaimed}
+		}
+		if err == nil {
+			p.closed = reasonWrapped
+		}
+		p.mu.Unlock()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		p.seq(yield)
+	}
+}
+
+// cursor is how far the source is delivered.
+func (p *onePass) cursor() Cursor {
+	if p.over {
+		return Cursor{Epoch: 1}
+	}
+	return Cursor{Position: p.at}
+}
+
+// check reports whether the source can be read from a cursor on.
+func (p *onePass) check(from Cursor) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refuse(from)
+}
+
+func (p *onePass) refuse(from Cursor) error {
+	reason := ""
+	switch {
+	case p.closed != "":
+		reason = p.closed
+	case from == p.cursor():
+	case p.over && from == Cursor{Position: p.at}: // just before the end
+	case from == Cursor{Epoch: 1} && p.exhausted(): // just behind it
+	default:
+		reason = reasonPlace
+	}
+	if reason == "" {
+		return nil
+	}
+	return &OnePassError{At: p.cursor(), Want: from, Reason: reason}
+}
+
+// exhausted reports whether the iterator has ended, and all that it gave is delivered.
+func (p *onePass) exhausted() bool {
+	select {
+	case <-p.ended:
+		return len(p.kept) == 0
+	default:
+		return false
+	}
+}
+
+// claim takes the source for one pipeline.
+func (p *onePass) claim() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	reason := ""
+	switch {
+	case p.closed != "":
+		reason = p.closed
+	case p.claimed:
+		reason = reasonClaimed
+	default:
+		p.claimed = true
+		return nil
+	}
+	return &OnePassError{At: p.cursor(), Want: p.cursor(), Reason: reason}
+}
+
+// gaveAny reports whether p is a source, and its iterator gave anything at all.
+func (p *onePass) gaveAny() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gave
+}
+
+// begin makes r the run that reads the source.
+func (p *onePass) begin(r *Run, from Cursor) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.refuse(from); err != nil {
+		return err
+	}
+	if p.run != nil {
+		return &OnePassError{At: p.cursor(), Want: from, Reason: reasonBusy}
+	}
+	p.run, p.taken = r, 0
+	if !p.pulling {
+		p.pulling = true
+		go p.pull() // ends with the iterator, or by close
+	}
+	return nil
+}
+
+// end is the end of r, whose goroutines are joined. A sample that still is in encode
+// was reported as stuck: nobody else may have it.
+func (p *onePass) end(r *Run) {
+	p.mu.Lock()
+	if p.run != r {
+		p.mu.Unlock()
+		return
+	}
+	p.run, p.taken = nil, 0
+	p.kept = slices.DeleteFunc(p.kept, func(it *item) bool { return it.busy.Load() })
+	p.mu.Unlock()
+}
+
+// pull ranges over the iterator.
+func (p *onePass) pull() {
+	p.goroutine.Store(goroutineID())
+	returned := false
+	defer close(p.ended)
+	defer func() {
+		if returned {
+			return
+		}
+		if err := caught(recover()); !p.put(nil, err) {
+			p.fail(fmt.Errorf("loader: %s: %w", StageIterate, err)) // in its clean-up
+		}
+	}()
+	for encoder, err := range p.seq {
+		if !p.put(encoder, err) {
+			break
+		}
+	}
+	returned = true
+}
+
+// put keeps what the iterator gave, and waits until there is room for more. It
+// reports false when the source is closed.
+func (p *onePass) put(encoder Encoder, err error) bool {
+	p.mu.Lock()
+	if p.closed != "" {
+		p.mu.Unlock()
+		discard(encoder, p.fail)
+		return false
+	}
+	p.kept = append(p.kept, p.item(encoder, err))
+	p.gave = true
+	full := len(p.kept)-p.taken >= readAhead
+	p.mu.Unlock()
+	wake(p.more)
+	for full {
+		select {
+		case <-p.room:
+		case <-p.stop:
+			return false
+		}
+		p.mu.Lock()
+		full = len(p.kept)-p.taken >= readAhead
+		p.mu.Unlock()
+	}
+	return true
+}
+
+// samples is what the source has from where it stands, for the run that has begun to
+// read it. An epoch that is not its first has none.
+func (p *onePass) samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error] {
+	return func(yield func(Encoder, error) bool) {
+		if epoch > 0 {
+			p.mu.Lock()
+			at := p.cursor()
+			p.mu.Unlock()
+			yield(nil, &OnePassError{At: at, Want: Cursor{Epoch: epoch}, Reason: reasonPlace})
+			return
+		}
+		for {
+			it, ok := p.take(ctx)
+			if !ok {
+				return
+			}
+			if it.broken != nil {
+				yield(nil, it.broken)
+				return
+			}
+			if !yield(it, nil) {
+				return
+			}
+		}
+	}
+}
+
+// take waits for the next sample. It reports false at the end of the source, and when
+// ctx is done.
+func (p *onePass) take(ctx context.Context) (*item, bool) {
+	for ended := false; ; {
+		p.mu.Lock()
+		if p.taken < len(p.kept) {
+			it := p.kept[p.taken]
+			p.taken++
+			p.mu.Unlock()
+			wake(p.room)
+			return it, true
+		}
+		p.mu.Unlock()
+		if ended {
+			return nil, false
+		}
+		select {
+		case <-p.more:
+		case <-p.ended:
+			ended = true // look once more
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// returned is what Next has returned: an error, or all before a cursor. Where nobody
+// has claimed the source, it is delivered.
+func (p *onePass) returned(before Cursor, err error) {
+	p.mu.Lock()
+	claimed := p.claimed
+	p.mu.Unlock()
+	if claimed {
+		return
+	}
+	p.delivered(before)
+	if err != nil {
+		p.told(err)
+	}
+}
+
+// told ends the sample whose failure is err.
+func (p *onePass) told(err error) {
+	var failure *Error
+	var stall *StallError
+	if errors.As(err, &failure) && !errors.As(err, &stall) {
+		p.failed(failure)
+	}
+}
+
+// delivered ends the samples before a cursor.
+func (p *onePass) delivered(before Cursor) {
+	p.mu.Lock()
+	n := int(min(max(before.Position-p.at, 0), int64(len(p.kept))))
+	if before.Epoch > 0 {
+		n, p.over = len(p.kept), true
+	}
+	gone := p.remove(0, n)
+	p.at += int64(n)
+	p.mu.Unlock()
+	p.discard(gone)
+}
+
+// failed ends the sample whose failure was reported. Those behind it move up.
+func (p *onePass) failed(err *Error) {
+	p.mu.Lock()
+	i := err.Position - p.at
+	if err == p.reported || i < 0 || i >= int64(len(p.kept)) || (err.Stage == StageIterate) != (p.kept[i].broken != nil) {
+		p.mu.Unlock()
+		return
+	}
+	p.reported = err
+	gone := p.remove(int(i), int(i)+1)
+	p.mu.Unlock()
+	p.discard(gone)
+}
+
+// close ends the source: what is kept is for nobody, and the iterator is to end. It
+// waits for that no longer than grace.
+func (p *onePass) close(grace time.Duration) error {
+	p.mu.Lock()
+	if p.closed != "" {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = reasonClosed
+	position := p.at + int64(len(p.kept))
+	gone, pulling := p.remove(0, len(p.kept)), p.pulling
+	p.mu.Unlock()
+	close(p.stop)
+	p.discard(gone)
+	var stuck error
+	if pulling {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.ended:
+		case <-timer.C:
+			stuck = &StuckError{Sample: int(position), Position: position, Stage: StageIterate,
+				Grace: grace, Stack: stackOf(p.goroutine.Load())}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(stuck, p.failure)
+}
+
+// remove takes samples out of kept. They are the caller's to discard: a list, so as
+// not to allocate.
+func (p *onePass) remove(lo, hi int) (gone *item) {
+	for _, it := range slices.Backward(p.kept[lo:hi]) {
+		if !it.busy.Load() {
+			it.next, gone = gone, it
+		}
+	}
+	p.kept = slices.Delete(p.kept, lo, hi)
+	p.taken = max(min(p.taken, lo), p.taken-(hi-lo))
+	return gone
+}
+
+// discard ends samples that were removed, and uses their items again.
+func (p *onePass) discard(gone *item) {
+	defer func() {
+		if gone != nil { // Close called runtime.Goexit
+			p.discard(gone)
+		}
+	}()
+	for gone != nil {
+		it := gone
+		gone = it.next
+		if it.sample != nil {
+			discard(it.sample, p.fail)
+		}
+		p.mu.Lock()
+		it.reset()
+		p.free = append(p.free, it)
+		p.mu.Unlock()
+	}
+}
+
+// fail keeps what went wrong where no Run can tell it.
+func (p *onePass) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == nil {
+		p.failure = err
+	}
+}
+
+// wake wakes whoever waits on c, now or next.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,97 @@
+package loader
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+)
+
+// An item is what the iterator of a onePass gave at one position: a sample or an
+// error. It is the Encoder that Runs take, one after the other until its batch is
+// delivered. The sample itself is encoded once; from then on the item is what came of
+// that.
+type item struct {
+	broken error      // the iterator's own, instead of a sample
+	sample heldSample // until it is encoded
+	failed error      // what encode returned, or
+	row    []byte     // the fields' bytes, one field behind the other
+	busy   atomic.Bool
+	next   *item // where it is in a list
+}
+
+// heldSample is a *sample of any type.
+type heldSample interface {
+	io.Closer
+	try(ctx context.Context, row *Row) error
+	closer() io.Closer
+	drop()
+}
+
+// item is a new one, or one that is used again.
+func (p *onePass) item(encoder Encoder, err error) *item {
+	if len(p.free) == 0 {
+		p.free = append(p.free, new(item))
+	}
+	last := len(p.free) - 1
+	it := p.free[last]
+	p.free = p.free[:last]
+	it.broken = err
+	if err == nil {
+		it.sample = encoder.(heldSample)
+	}
+	return it
+}
+
+// reset makes the item ready to be used again, with the memory of its row.
+func (it *item) reset() { it.broken, it.sample, it.failed, it.next = nil, nil, nil, nil }
+
+// Encode implements Encoder.
+func (it *item) Encode(ctx context.Context, row *Row) error {
+	it.busy.Store(true)
+	defer it.busy.Store(false)
+	switch {
+	case it.sample != nil:
+		return it.encode(ctx, row)
+	case it.failed == nil:
+		it.load(row)
+	}
+	return it.failed
+}
+
+// encode encodes the sample, and keeps what comes of it.
+func (it *item) encode(ctx context.Context, row *Row) (err error) {
+	returned, owns := false, it.sample.closer() != nil
+	defer func() {
+		if !returned {
+			err = caught(recover())
+		}
+		if err != nil && ctx.Err() != nil && !owns {
+			return // because the range is left: the sample is for the next
+		}
+		it.sample.drop()
+		it.sample, it.failed = nil, err
+	}()
+	err = it.sample.try(ctx, row)
+	if err == nil {
+		err = row.unwritten()
+	}
+	if err == nil {
+		it.save(row)
+	}
+	returned = true
+	return err
+}
+
+func (it *item) save(row *Row) {
+	it.row = it.row[:0]
+	for field := range row.layout.fields {
+		it.row = append(it.row, row.bytes(field)...)
+	}
+}
+
+func (it *item) load(row *Row) {
+	b := it.row
+	for field := range row.layout.fields {
+		b = b[copy(row.Bytes(field), b):]
+	}
+}
