@@ -161,12 +161,7 @@ func (p *Prefetcher) retire(c *carrier) {
 // fail ends the run with an error that came up outside of it.
 func (p *Prefetcher) fail(err error) {
 	p.keep(err)
-	p.mu.Lock()
-	r := p.run
-	p.mu.Unlock()
-	if r != nil {
-		r.cancel(err)
-	}
+	p.cancelRun(err)
 }
 
 // renew makes a carrier that was out of use, and has come to rest, as good as new.

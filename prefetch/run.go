@@ -8,7 +8,6 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
-	"github.com/leat-go/leat/pinnedpool"
 )
 
 // A run produces batches from a cursor on: the loader's goroutines and, with a
@@ -21,12 +20,14 @@ type run struct {
 
 	// items are the uploaded slots in order; a nil slot is an epoch's end. The
 	// uploader closes it when it ends, after it has set err.
-	items chan *slot
-	err   error
+	items   chan *slot
+	err     error
+	drained drained // the reader tells the uploader that it has taken all of them
 
 	// The uploader's own.
 	batches []loader.Filled // gathered for the next upload
 	beyond  []loader.Filled // at most one, which lies in another host slot
+	loaded  int             // how many batches of the upload under way are loaded
 
 	// The reader's own.
 	head  *slot // taken from items, not delivered yet: the caller's context ended
@@ -80,6 +81,7 @@ func (p *Prefetcher) start(ctx context.Context) error {
 	if p.carriers != nil {
 		p.pool.Keep(true) // until stop
 		r.items = make(chan *slot, len(p.slots)+1)
+		r.drained = newDrained()
 		go r.upload() // ends when the loader does or r.ctx; stop joins it
 	}
 	p.mu.Lock()
@@ -244,6 +246,9 @@ func (r *run) wait(ctx context.Context) (*slot, error) {
 	}
 	select {
 	case s, ok := <-r.items:
+		if len(r.items) == 0 {
+			r.drained.end()
+		}
 		switch {
 		case !ok:
 			return nil, r.err
@@ -285,182 +290,4 @@ func (r *run) arrived(ctx context.Context, ready *device.Event) error {
 	defer cancel(nil)
 	defer context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })()
 	return ready.Synchronize(ctx)
-}
-
-// upload is the uploader: it joins filled host memory with a free carrier and
-// submits the copy. It waits for producers and for carriers, never for the device.
-func (r *run) upload() {
-	defer close(r.items)
-	defer r.putBack()
-	defer func() {
-		if r.err == nil { // the transform has ended this goroutine
-			at, err := r.p.transform.visit.exited()
-			r.err = &TransformError{Position: at, Err: err}
-		}
-	}()
-	for {
-		end := r.gather()
-		if len(r.batches) > 0 {
-			if err := r.uploadGathered(); err != nil {
-				r.err = err
-				return
-			}
-		}
-		switch end {
-		case loader.ErrEpochEnd:
-			end = r.endEpoch()
-		case loader.ErrEnd:
-			end = errEpochOver
-		}
-		if end != nil {
-			r.err = end
-			return
-		}
-	}
-}
-
-// gather waits for a batch, and takes those behind it that can travel with it: all
-// of them lie in one host slot, so that the loader needs no other to fill them. It
-// waits for more only while there is something to deliver meanwhile.
-func (r *run) gather() error {
-	p := r.p
-	r.batches = append(r.batches[:0], r.beyond...)
-	r.beyond = r.beyond[:0]
-	for len(r.batches) == 0 || !p.memory.lastPart(r.batches[len(r.batches)-1].Slot.ID) {
-		if len(r.batches) > 0 && len(r.items) == 0 && !r.filler.Ready() {
-			return nil
-		}
-		f, err := r.filler.Next(r.ctx)
-		if err != nil {
-			return err
-		}
-		if len(r.batches) > 0 && p.memory.buffer(f.Slot.ID) != p.memory.buffer(r.batches[0].Slot.ID) {
-			r.beyond = append(r.beyond, f)
-			return nil
-		}
-		r.batches = append(r.batches, f)
-	}
-	return nil
-}
-
-// uploadGathered uploads what was gathered, and delivers it.
-func (r *run) uploadGathered() error {
-	p := r.p
-	c, err := r.freeCarrier()
-	if err != nil {
-		return err
-	}
-	slots := c.slots[:len(r.batches)]
-	for i, s := range slots {
-		s.hold(r.batches[i])
-		s.move(free, filling)
-	}
-	r.batches = r.batches[:0]
-	first := &slots[0].batch
-	host := p.memory.buffer(first.Slot.ID) // the uploader holds these parts from here on
-	done := p.memory.upload(host, len(slots))
-	submitted := false
-	defer func() {
-		if !submitted { // it failed, or the transform has ended this goroutine
-			p.memory.doubt(host)
-			r.abandon(c, slots)
-		}
-	}()
-	if err := r.submit(c, len(slots), host, done); err != nil {
-		return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
-	}
-	submitted = true
-	if done {
-		p.pool.PutAfter(host) // the recycler holds it from here on
-	}
-	c.load(len(slots))
-	p.counters.uploaded(slots, p.layout)
-	for _, s := range slots {
-		s.move(filling, ready)
-	}
-	for i, s := range slots {
-		if err := r.deliver(s); err != nil {
-			for _, s := range slots[i:] {
-				p.discard(s)
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-// submit is the upload in the form that this pipeline has.
-func (r *run) submit(c *carrier, batches int, host *pinnedpool.Buffer, hostDone bool) error {
-	p := r.p
-	switch {
-	case p.dev == nil:
-		in, err := p.memory.view(c.slots[0].batch.Slot.ID)
-		if err != nil {
-			return err
-		}
-		return p.transformHost(c, in, host)
-	case p.transform != nil:
-		return p.uploadRaw(c, batches, host, hostDone)
-	}
-	return p.upload(c, batches, host, hostDone)
-}
-
-// putBack returns what was gathered and not uploaded.
-func (r *run) putBack() {
-	for _, f := range append(r.batches, r.beyond...) {
-		r.p.memory.Put(f.Slot)
-	}
-	r.batches, r.beyond = r.batches[:0], r.beyond[:0]
-}
-
-// abandon retires a carrier whose upload failed half-way.
-func (r *run) abandon(c *carrier, slots []*slot) {
-	for _, s := range slots {
-		s.move(filling, free)
-	}
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
-	r.p.retired = append(r.p.retired, c)
-}
-
-// endEpoch delivers an epoch's end. Without a stated number of epochs nobody knows
-// whether the next one is wanted, and asking the loader would begin it.
-func (r *run) endEpoch() error {
-	if err := r.p.recycle(r.p.memory.orphans()); err != nil {
-		return err
-	}
-	if err := r.deliver(nil); err != nil {
-		return err
-	}
-	if r.p.loader.Options().Epochs == 0 {
-		return errEpochOver
-	}
-	return nil
-}
-
-// freeCarrier waits for the user to release one.
-func (r *run) freeCarrier() (*carrier, error) {
-	select {
-	case c := <-r.p.free:
-		return c, nil
-	default:
-	}
-	start := time.Now()
-	defer func() { r.p.counters.waitSlot.Add(int64(time.Since(start))) }()
-	select {
-	case c := <-r.p.free:
-		return c, nil
-	case <-r.ctx.Done():
-		return nil, context.Cause(r.ctx)
-	}
-}
-
-// deliver passes a slot, or an epoch's end, to the reader.
-func (r *run) deliver(s *slot) error {
-	select {
-	case r.items <- s:
-		return nil
-	case <-r.ctx.Done():
-		return context.Cause(r.ctx)
-	}
 }

@@ -31,8 +31,9 @@ import (
 //
 // The host has seen (g) before a result's memory is free again, on the device too.
 
-// uploadRaw is upload with a transform behind the copy.
-func (p *Prefetcher) uploadRaw(c *carrier, batches int, host *pinnedpool.Buffer, hostDone bool) error {
+// uploadRaw is upload with a transform behind the copy. Where that fails, or ends the
+// goroutine, the batches before the one that it fails for are loaded all the same.
+func (p *Prefetcher) uploadRaw(c *carrier, batches int, host *pinnedpool.Buffer, hostDone bool, loaded *int) (err error) {
 	t, raw := p.transform, p.transform.next()
 	if raw.used { // on its first lap nobody has read it
 		if err := p.copy.Wait(raw.read); err != nil { // (e)
@@ -56,9 +57,19 @@ func (p *Prefetcher) uploadRaw(c *carrier, batches int, host *pinnedpool.Buffer,
 	if err := c.waitConsumed(t.stream); err != nil { // (b)
 		return err
 	}
-	if err := t.apply(c, raw.memory, batches); err != nil {
-		return err
-	}
+	defer func() {
+		if *loaded == 0 {
+			return
+		}
+		if failed := t.transformed(c, raw); failed != nil {
+			*loaded, err = 0, failed
+		}
+	}()
+	return t.apply(c, raw.memory, batches, loaded)
+}
+
+// transformed marks behind a carrier's transform what is read and what is ready.
+func (t *transforming) transformed(c *carrier, raw *raw) error {
 	if err := t.stream.Record(raw.read); err != nil { // (e)
 		return err
 	}
@@ -69,7 +80,8 @@ func (p *Prefetcher) uploadRaw(c *carrier, batches int, host *pinnedpool.Buffer,
 // transformHost is upload for a host consumer with a transform, which reads the
 // host slot itself: there is no copy, and the consumer waits for ready on the host.
 func (p *Prefetcher) transformHost(c *carrier, in device.View, host *pinnedpool.Buffer) error {
-	if err := p.transform.apply(c, in, 1); err != nil {
+	var done int
+	if err := p.transform.apply(c, in, 1, &done); err != nil {
 		return err
 	}
 	if err := p.transform.stream.Record(host.Copied()); err != nil { // (c)

@@ -197,8 +197,8 @@ func (g *transforming) next() *raw {
 }
 
 // apply submits the transform of the carrier's first batches, which lie in raw one
-// behind the other.
-func (g *transforming) apply(c *carrier, raw device.View, batches int) error {
+// behind the other, and counts in done how many it was done to.
+func (g *transforming) apply(c *carrier, raw device.View, batches int, done *int) error {
 	for i, s := range c.slots[:batches] {
 		setRows(g.shapes, s.rows)
 		in := Fields{
@@ -211,6 +211,7 @@ func (g *transforming) apply(c *carrier, raw device.View, batches int) error {
 		if err := g.visit.of(in.at, func() error { return g.Apply(g.stream, out, in) }); err != nil {
 			return &TransformError{Position: in.at, Err: err}
 		}
+		*done = i + 1
 	}
 	return nil
 }

@@ -1,0 +1,135 @@
+package prefetch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// Tests of batches that travel several to a copy.
+
+// A batch that has been read comes when it was read, however long the one behind it
+// takes, also where that has room in the same copy.
+func TestABatchIsNotHeldBackForTheNext(t *testing.T) {
+	const ms = time.Millisecond
+	slow := map[int]time.Duration{3: time.Hour, 9: time.Minute, 10: time.Minute, 17: time.Hour}
+	for _, form := range []string{"Batches", "Map", "transform"} {
+		for _, per := range []int{1, 2, 4, 7} {
+			for _, step := range []time.Duration{0, 12 * ms, 23 * ms} {
+				t.Run(fmt.Sprint(form, per, step), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						start := time.Now()
+						read := make([]time.Duration, 20) // when each was
+						data := canary{n: 20, width: 4}
+						data.read = func(_ context.Context, i int) error {
+							time.Sleep(5*ms + slow[i])
+							read[i] = time.Since(start)
+							return nil
+						}
+						po := prefetch.Options{Depth: 3, BatchesPerCopy: per}
+						if form == "transform" {
+							po.Transform = passOn(cpuSpin, 0, data)
+						}
+						r := newRig(t, data, cpu.Options{Model: &cpu.Model{}}, loader.Options{BatchSize: 1, Workers: 1}, po)
+						asked := time.Duration(0) // when the loop asked for its next batch
+						n := 0
+						got := func(at prefetch.Position) {
+							require.Equal(t, n, at.Batch)
+							require.Equal(t, max(asked, read[n]), time.Since(start), "batch %d", n)
+							time.Sleep(step)
+							asked = time.Since(start)
+							n++
+						}
+						if form == "Map" {
+							for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: data.Fields()}, r.echo(always(0))) {
+								require.NoError(t, err)
+								got(res.Position())
+							}
+						} else {
+							for b, err := range r.pf.Batches(t.Context()) {
+								require.NoError(t, err)
+								got(b.Position())
+							}
+						}
+						require.Equal(t, 20, n)
+						r.close()
+					})
+				})
+			}
+		}
+	}
+}
+
+// While producers are ahead of a loop, copies are full.
+func TestCopiesAreFullWhileProducersAreAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 400, width: 4}
+		data.read = func(context.Context, int) error { time.Sleep(time.Millisecond); return nil }
+		r := newRig(t, data, cpu.Options{Model: &cpu.Model{}}, loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{BatchesPerCopy: 8})
+		for _, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			time.Sleep(2 * time.Millisecond)
+		}
+		require.LessOrEqual(t, r.pf.Stats().Uploads, int64(400/8+8))
+		r.close()
+	})
+}
+
+// An error of Apply comes behind all batches before its own, also those of the same
+// copy, and the position is its batch's.
+func TestATransformsErrorComesBehindTheBatchesOfItsCopy(t *testing.T) {
+	boom := errors.New("boom")
+	for at := range 9 {
+		for _, how := range []string{"error", "panic", "Goexit"} {
+			t.Run(fmt.Sprint(how, at), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					data := canary{n: 40, width: 8}
+					failing := passOn(cpuSpin, time.Millisecond, data)
+					pass, failed := failing.Apply, false
+					failing.Apply = func(s *device.Stream, out, in prefetch.Fields) error {
+						err := pass(s, out, in)
+						if in.Position().Batch == at && !failed {
+							failed = true
+							switch how {
+							case "panic":
+								panic(boom)
+							case "Goexit":
+								runtime.Goexit()
+							}
+							return boom
+						}
+						return err
+					}
+					r := newRig(t, data, adversarial(5*time.Millisecond), plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4, Transform: failing})
+					var all []reading
+					for range 2 {
+						for b, err := range r.pf.Batches(t.Context()) {
+							if err != nil {
+								var of *prefetch.TransformError
+								require.ErrorAs(t, err, &of)
+								require.Equal(t, at, of.Position.Batch)
+								require.Len(t, all, at)
+								require.EqualValues(t, 2*at, r.pf.State().Position)
+								break
+							}
+							all = append(all, r.read(b, 2*time.Millisecond))
+						}
+					}
+					r.sequence(all, 1)
+					r.close()
+				})
+			})
+		}
+	}
+}
