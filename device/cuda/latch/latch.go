@@ -72,7 +72,9 @@ func (l *Latch) Hold(s *device.Stream) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	launch := device.Launch{Kernel: hold, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
-	l.view.InOut(&launch.Args)
+	// As a number: a latch also holds streams of another handle of its GPU, and what
+	// orders its memory is the host that polls it, not the streams.
+	launch.Args.Uint64(uint64(l.view.Address()))
 	launch.Args.Uint32(l.turn)
 	launch.Args.Uint64(uint64(limit.Nanoseconds()))
 	return s.Launch(&launch)
