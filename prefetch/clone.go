@@ -28,11 +28,18 @@ func (b Batch) Clone() (*Clone, error) {
 		for i := range c.fields {
 			c.fields[i].Bytes = append([]byte{}, c.fields[i].Bytes...)
 		}
+		b.use("Clone") // still
 		return c, nil
 	}
 	buffer, err := b.p.dev.Alloc(s.memory.Bytes())
 	if err != nil {
 		return nil, err
+	}
+	s.carrier.mu.Lock()
+	defer s.carrier.mu.Unlock()
+	if !s.lentTo(b.generation) { // a Release from here on waits for the lock
+		_ = buffer.Free()
+		b.stale("Clone")
 	}
 	c.buffer = buffer
 	for i, l := range b.p.out.Fields() {

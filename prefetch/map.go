@@ -141,6 +141,7 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 	if o.Slots == 0 {
 		o.Slots = len(p.compute) + 3
 	}
+	o.Fields = cloneFields(o.Fields) // the ring is kept, and the caller may change theirs
 	reader, err := p.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -337,11 +338,12 @@ func (m *mapping) stop() {
 	}
 }
 
-// finish takes back what is under way, when the stepper has ended.
+// finish takes back what is under way, when the stepper has ended. Nobody else gets in
+// before the ring is whole, or gone.
 func (m *mapping) finish() {
-	m.p.mapping.Store(false)
-	m.p.keep(m.reader.close(m.finished))
-	ctx, cancel := context.WithTimeout(context.Background(), m.p.options.CloseTimeout)
+	p := m.p
+	p.keep(m.reader.stop(m.finished))
+	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
 	defer cancel()
 	for {
 		select {
@@ -355,9 +357,11 @@ func (m *mapping) finish() {
 		break
 	}
 	if len(m.rings.free) < len(m.rings.results) || ctx.Err() != nil {
-		m.p.dropDownloads(ctx)
+		p.dropDownloads(ctx)
 	}
-	m.p.keep(m.p.leave())
+	p.mapping.Store(false)
+	p.reading.Store(false)
+	p.keep(p.leave())
 }
 
 // dropDownloads gives up a ring that doesn't come back whole: a step failed
@@ -367,7 +371,7 @@ func (p *Prefetcher) dropDownloads(ctx context.Context) {
 	p.downloads = nil
 	free := func(ctx context.Context) error {
 		for _, s := range append(append([]*device.Stream(nil), p.compute...), d.streams...) {
-			if err := s.Synchronize(ctx); err != nil {
+			if err := rest(ctx, s); err != nil {
 				return err
 			}
 		}

@@ -205,24 +205,28 @@ func (r *Reader) Close() error { return r.close(true) }
 // reading ends.
 func (r *Reader) close(wanted bool) error {
 	return r.closed.do(func() error {
-		p := r.p
-		if !p.inNext.TryLock() {
-			wanted = false
-			p.cancelRun(ErrClosed) // wakes Next
-			p.inNext.Lock()
-		}
-		natural := wanted && r.err == errEpochOver
-		if r.err == nil {
-			r.err = ErrClosed
-		}
-		p.inNext.Unlock()
-		var err error
-		if !natural || !p.looksAhead() {
-			err = p.stop()
-		}
-		p.reading.Store(false)
-		return err
+		defer r.p.reading.Store(false)
+		return r.stop(wanted)
 	})
+}
+
+// stop is close that lets nobody else in yet.
+func (r *Reader) stop(wanted bool) error {
+	p := r.p
+	if !p.inNext.TryLock() {
+		wanted = false
+		p.cancelRun(ErrClosed) // wakes Next
+		p.inNext.Lock()
+	}
+	natural := wanted && r.err == errEpochOver
+	if r.err == nil {
+		r.err = ErrClosed
+	}
+	p.inNext.Unlock()
+	if natural && p.looksAhead() {
+		return nil
+	}
+	return p.stop()
 }
 
 // next waits for the next slot and leases it; for one that the user holds only if

@@ -211,8 +211,8 @@ func (p *Prefetcher) comeToRest(ctx context.Context, lost []*carrier) error {
 		streams = append(streams, p.transform.stream)
 	}
 	for _, s := range streams {
-		if err := s.Synchronize(ctx); err != nil {
-			return fmt.Errorf(failed, fmt.Errorf("stream %q: %w", s.Name(), err))
+		if err := rest(ctx, s); err != nil {
+			return fmt.Errorf(failed, err)
 		}
 	}
 	for _, c := range lost {

@@ -36,12 +36,17 @@ func (u *use) rest(ctx context.Context) error {
 	if u.open == 0 {
 		return u.unlessEnded(u.consumed.Synchronize(ctx))
 	}
-	err := u.stream.Synchronize(ctx)
+	return u.unlessEnded(rest(ctx, u.stream))
+}
+
+// rest waits for all work of a stream, or of its device where the stream is gone.
+func rest(ctx context.Context, s *device.Stream) error {
+	err := s.Synchronize(ctx)
 	if errors.Is(err, device.ErrInvalid) {
-		err = u.stream.Device().Synchronize(ctx)
+		err = s.Device().Synchronize(ctx)
 	}
-	if err := u.unlessEnded(err); err != nil {
-		return fmt.Errorf("stream %q: %w", u.stream.Name(), err)
+	if err != nil {
+		return fmt.Errorf("stream %q: %w", s.Name(), err)
 	}
 	return nil
 }
