@@ -141,7 +141,7 @@ func ExampleLoader_StateAt() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(ld.Check(state), state.Cursor())
+	fmt.Println(ld.Check(state), "epoch", state.Epoch, "position", state.Position)
 	// Output:
-	// <nil> {3 32}
+	// <nil> epoch 3 position 32
 }

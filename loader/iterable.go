@@ -12,24 +12,24 @@ import (
 // Iterable is a dataset that gives its samples one after the other and cannot be
 // asked for any other. FromSeqFunc and FromSeq make one of an iterator.
 //
-// An Iterable of one's own can be asked for any Pass at any time and again: to go
-// on in the middle of an epoch, in this process or in another, the Pass is begun
-// once more and the samples before the cursor are thrown away. So the same Pass
-// must give the same samples in the same order each time, and on every rank; what
-// it does at random must follow from the Pass alone. A source that cannot begin
-// again is for FromSeq.
+// An Iterable of one's own can be asked for any epoch at any time and again: to go
+// on in the middle of one, in this process or in another, it is begun once more and
+// the samples before the cursor are thrown away. So an epoch must give the same
+// samples in the same order each time, and on every rank; what it does at random must
+// follow from the epoch's number, and a seed that does not change. A source that
+// cannot begin again is for FromSeq.
 type Iterable interface {
 	// Fields describes one sample. It is asked once, by NewIterable.
 	Fields() []Field
-	// Samples begins a pass. The iterator is ranged over by one goroutine, at most
+	// Samples begins an epoch. The iterator is ranged over by one goroutine, at most
 	// once; the loop may end early. A panic, and an error that is not nil, end the
 	// run as that sample's failure; a sample beside an error is ignored. ctx is
 	// cancelled when the Run is closed; an iterator that may take long should heed
 	// it.
-	Samples(ctx context.Context, pass Pass) iter.Seq2[Encoder, error]
+	Samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error]
 }
 
-// Pass is one pass over the samples: all that they may depend on.
+// Pass is one pass over the samples of FromSeqFunc: all that they may depend on.
 type Pass struct {
 	// Epoch counts from 0.
 	Epoch int
@@ -73,6 +73,10 @@ func FromSeqFunc[S any](
 	return &sequence[S]{fields: slices.Clone(fields), samples: samples, spare: newSpare(encode)}
 }
 
+// seedKey is how a context carries Options.Seed to Samples: also through an Iterable
+// that wraps another.
+type seedKey struct{}
+
 type sequence[S any] struct {
 	fields  []Field
 	samples func(context.Context, Pass) iter.Seq2[S, error]
@@ -81,8 +85,9 @@ type sequence[S any] struct {
 
 func (s *sequence[S]) Fields() []Field { return s.fields }
 
-func (s *sequence[S]) Samples(ctx context.Context, pass Pass) iter.Seq2[Encoder, error] {
-	seq := s.samples(ctx, pass)
+func (s *sequence[S]) Samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error] {
+	seed, _ := ctx.Value(seedKey{}).(uint64)
+	seq := s.samples(ctx, Pass{Epoch: epoch, Seed: seed})
 	if seq == nil {
 		return nil
 	}

@@ -242,7 +242,7 @@ type waiting struct{}
 
 func (waiting) Fields() []loader.Field { return numberFields }
 
-func (waiting) Samples(ctx context.Context, _ loader.Pass) iter.Seq2[loader.Encoder, error] {
+func (waiting) Samples(ctx context.Context, _ int) iter.Seq2[loader.Encoder, error] {
 	return func(yield func(loader.Encoder, error) bool) {
 		<-ctx.Done()
 		yield(nil, ctx.Err())

@@ -165,7 +165,7 @@ func (l *Loader) pass(ctx context.Context, epoch int) iter.Seq2[Encoder, error] 
 	if l.once != nil {
 		return l.once.samples(ctx, epoch)
 	}
-	return l.iterable.Samples(ctx, Pass{Epoch: epoch, Seed: l.options.Seed})
+	return l.iterable.Samples(context.WithValue(ctx, seedKey{}, l.options.Seed), epoch)
 }
 
 // Start begins to fill batches, from the cursor on, into slots of mem, until the

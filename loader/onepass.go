@@ -104,9 +104,9 @@ func (p *onePass) Fields() []Field { return p.fields }
 
 // Samples implements Iterable for one that wraps a source and hides from NewIterable
 // what it is: nothing is kept then, but neither is there a second pass.
-func (p *onePass) Samples(_ context.Context, pass Pass) iter.Seq2[Encoder, error] {
+func (p *onePass) Samples(_ context.Context, epoch int) iter.Seq2[Encoder, error] {
 	return func(yield func(Encoder, error) bool) {
-		from := Cursor{Epoch: pass.Epoch}
+		from := Cursor{Epoch: epoch}
 		p.mu.Lock()
 		err := p.refuse(from)
 		if err == nil && (p.pulling || p.claimed) {
@@ -140,6 +140,7 @@ func (p *onePass) check(from Cursor) error {
 }
 
 func (p *onePass) refuse(from Cursor) error {
+	from.Substituted = 0
 	reason := ""
 	switch {
 	case p.closed != "":

@@ -148,7 +148,7 @@ func TestAnEncoderIsEncodedOrClosed(t *testing.T) {
 
 func (s *owners) Fields() []loader.Field { return numberFields }
 
-func (s *owners) Samples(context.Context, loader.Pass) iter.Seq2[loader.Encoder, error] {
+func (s *owners) Samples(context.Context, int) iter.Seq2[loader.Encoder, error] {
 	return func(yield func(loader.Encoder, error) bool) {
 		s.seq(func(o *owner, err error) bool { return yield(o, err) })
 	}

@@ -50,7 +50,7 @@ type Run struct {
 	ended    bool        // an epoch's end was taken from order, by Ready, and not delivered yet
 	final    error       // what Next returns for ever
 	atBorder bool        // the last call returned ErrEpochEnd
-	replaced int         // substitutions in this epoch
+	replaced int         // substitutions in this epoch, those before the run's cursor too
 	progress time.Time   // when the last batch that was delivered was complete
 	stall    *time.Timer // nil without Options.StallTimeout
 
@@ -80,9 +80,10 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		joined: make(chan struct{}),
 	}
 	r.failed.Store(none)
+	r.replaced = at.Substituted
 	r.dispatcher = &dispatcher{run: r, batches: make(map[int]*batch)}
-	if at.Epoch < 0 || !l.holds(at.Position) {
-		r.final = &StateError{Field: "Cursor", Got: at, Want: "an epoch of 0 or more and a position within it"}
+	if err := l.validate(at); err != nil {
+		r.final = err
 		close(r.joined)
 		return r
 	}
@@ -200,7 +201,7 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 		}
 		allowed := -1
 		if limit := r.loader.options.MaxSubstituted; limit > 0 {
-			allowed = limit - r.replaced
+			allowed = max(limit-r.replaced, 0)
 		}
 		filled, err := b.result(allowed)
 		if err == errSkipped {
@@ -213,6 +214,10 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 			return Filled{}, err // the slot goes back by Close
 		}
 		r.replaced += len(filled.Substituted)
+		filled.After.Substituted = 0
+		if allowed >= 0 {
+			filled.After.Substituted = r.replaced
+		}
 		r.substituted.Add(int64(len(filled.Substituted)))
 		b.open.Store(false)
 		r.head = nil // the caller owns the slot from here

@@ -252,7 +252,7 @@ type source struct {
 
 func (source) Fields() []loader.Field { return numberFields }
 
-func (s source) Samples(ctx context.Context, _ loader.Pass) iter.Seq2[loader.Encoder, error] {
+func (s source) Samples(ctx context.Context, _ int) iter.Seq2[loader.Encoder, error] {
 	if s.samples == nil {
 		return nil
 	}

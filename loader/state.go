@@ -3,6 +3,7 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Cursor is a place in the data: the next sample to be delivered, over all ranks.
@@ -11,7 +12,14 @@ type Cursor struct {
 	Epoch int
 	// Position is the number of samples of the epoch that are delivered.
 	Position int64
+	// Substituted is how many of them this rank has replaced, where that is limited
+	// (Options.MaxSubstituted), and else 0. It is the one thing in which the cursors of
+	// ranks differ.
+	Substituted int
 }
+
+// maxEpoch is the last epoch that can be gone on from: there is always a next.
+const maxEpoch = math.MaxInt32 - 1
 
 // stateVersion is raised when a State's meaning, or the order behind it, changes.
 const stateVersion = 1
@@ -28,6 +36,10 @@ type State struct {
 	Epoch       int    `json:"epoch"`
 	// Position counts the samples of the epoch delivered to all ranks together.
 	Position int64 `json:"position"`
+	// Substituted is Cursor.Substituted of the only rank. Among several it is 0: each has
+	// a number of its own, and a state is the same on all of them, so that a rank that
+	// goes on from one in another process begins to count there.
+	Substituted int `json:"substituted,omitempty"`
 	// World and Batch are the number of ranks and the batch size of one, for
 	// people to read. Others may go on from the state.
 	World int `json:"world"`
@@ -35,7 +47,9 @@ type State struct {
 }
 
 // Cursor is where to start from.
-func (s State) Cursor() Cursor { return Cursor{Epoch: s.Epoch, Position: s.Position} }
+func (s State) Cursor() Cursor {
+	return Cursor{Epoch: s.Epoch, Position: s.Position, Substituted: s.Substituted}
+}
 
 // StateError is a part of a State that does not fit the Loader.
 type StateError struct {
@@ -54,6 +68,9 @@ func (e *StateError) Error() string {
 // delivered. At an epoch's end it is the beginning of the next.
 func (l *Loader) StateAt(at Cursor) State {
 	at = l.Normalize(at)
+	if l.options.Shard.Count > 1 {
+		at.Substituted = 0
+	}
 	return State{
 		Version:     stateVersion,
 		Fingerprint: l.fingerprint,
@@ -61,6 +78,7 @@ func (l *Loader) StateAt(at Cursor) State {
 		Shuffle:     l.options.Shuffle,
 		Epoch:       at.Epoch,
 		Position:    at.Position,
+		Substituted: at.Substituted,
 		World:       l.options.Shard.Count,
 		Batch:       l.options.BatchSize,
 	}
@@ -84,12 +102,15 @@ func (l *Loader) Check(s State) error {
 	check(s.Fingerprint == l.fingerprint, "Fingerprint", s.Fingerprint, l.fingerprint)
 	check(s.Seed == l.options.Seed, "Seed", s.Seed, l.options.Seed)
 	check(s.Shuffle == l.options.Shuffle, "Shuffle", s.Shuffle, l.options.Shuffle)
-	check(s.Epoch >= 0, "Epoch", s.Epoch, "0 or more")
+	check(s.Epoch >= 0 && s.Epoch <= maxEpoch, "Epoch", s.Epoch, fmt.Sprintf("0 to %d", maxEpoch))
 	limit := "0 or more"
 	if l.known {
 		limit = fmt.Sprintf("0 to %d", l.split.samples)
 	}
 	check(l.holds(s.Position), "Position", s.Position, limit)
+	check(s.Substituted >= 0 && int64(s.Substituted) <= max(s.Position, 0), "Substituted", s.Substituted, "0 to Position")
+	check(s.World >= 1, "World", s.World, "1 or more")
+	check(s.Batch >= 1, "Batch", s.Batch, "1 or more")
 	if len(errs) == 0 && l.once != nil {
 		return l.once.check(s.Cursor())
 	}
@@ -109,4 +130,13 @@ func (l *Loader) Normalize(at Cursor) Cursor {
 // holds reports whether a position can be one of this loader's epochs.
 func (l *Loader) holds(position int64) bool {
 	return position >= 0 && (!l.known || position <= l.split.samples)
+}
+
+// validate is a *StateError for a place that no epoch of this loader has.
+func (l *Loader) validate(at Cursor) error {
+	if at.Epoch < 0 || at.Epoch > maxEpoch || !l.holds(at.Position) ||
+		at.Substituted < 0 || int64(at.Substituted) > at.Position {
+		return &StateError{Field: "Cursor", Got: at, Want: "an epoch of 0 or more, a position within it and no more substitutes than samples"}
+	}
+	return nil
 }

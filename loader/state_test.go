@@ -1,7 +1,11 @@
 package loader_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,4 +109,116 @@ func TestAStateGoesOnInAnotherWorld(t *testing.T) {
 	state := newNumbers(t, numbers{n: 40}, o).StateAt(loader.Cursor{Position: 8})
 	o.BatchSize, o.Shard.Count, o.Workers = 1, 4, 3
 	require.NoError(t, newNumbers(t, numbers{n: 40}, o).Check(state))
+}
+
+// A state is a file: whatever number stands in it is refused by its field's name, or
+// can be gone on from.
+func TestAStatesNumbersAreChecked(t *testing.T) {
+	dataset := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 4})
+	stream := newStream(t, upTo(10), loader.Options{BatchSize: 4})
+	for _, l := range []*loader.Loader{dataset, stream} {
+		good := l.StateAt(loader.Cursor{Epoch: 1, Position: 4})
+		require.NoError(t, l.Check(good))
+		for _, c := range []struct {
+			field, json string
+			value       any
+		}{
+			{"Version", "version", 0}, {"Version", "version", 2}, {"Version", "version", -1},
+			{"Fingerprint", "fingerprint", "0"}, {"Fingerprint", "fingerprint", fmt.Sprint(uint64(math.MaxUint64))},
+			{"Seed", "seed", "1"},
+			{"Shuffle", "shuffle", true},
+			{"Epoch", "epoch", -1}, {"Epoch", "epoch", math.MaxInt}, {"Epoch", "epoch", math.MaxInt32}, {"Epoch", "epoch", math.MinInt},
+			{"Position", "position", -1}, {"Position", "position", math.MinInt64},
+			{"Substituted", "substituted", -1}, {"Substituted", "substituted", 5}, {"Substituted", "substituted", math.MaxInt},
+			{"World", "world", 0}, {"World", "world", -4}, {"Batch", "batch", 0}, {"Batch", "batch", math.MinInt},
+		} {
+			var file map[string]any
+			text, err := json.Marshal(good)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &file))
+			file[c.json] = c.value
+			text, err = json.Marshal(file)
+			require.NoError(t, err)
+			var bad loader.State
+			require.NoError(t, json.Unmarshal(text, &bad))
+			var state *loader.StateError
+			require.ErrorAs(t, l.Check(bad), &state, "%s", text)
+			require.Equal(t, c.field, state.Field)
+			at := bad.Cursor()
+			if at == good.Cursor() {
+				continue
+			}
+			// The same place by hand.
+			mem := heap(t, l, 1)
+			run := l.Start(t.Context(), at, mem)
+			_, err = run.Next(t.Context())
+			require.ErrorAs(t, err, &state)
+			require.Equal(t, "Cursor", state.Field)
+			require.NoError(t, run.Close())
+		}
+		for _, at := range []loader.Cursor{{Epoch: math.MaxInt32 - 1}, {Epoch: math.MaxInt32 - 1, Position: 8}, {Position: 10}} {
+			state := l.StateAt(at)
+			require.GreaterOrEqual(t, state.Epoch, at.Epoch)
+			mem := heap(t, l, 1)
+			run := l.Start(t.Context(), state.Cursor(), mem)
+			_, err := read(l, run, mem)
+			require.True(t, err == nil || errors.Is(err, loader.ErrEpochEnd), "%v", err)
+			require.NoError(t, run.Close())
+		}
+	}
+	var state loader.State
+	for _, text := range []string{`{"version":1e99}`, `{"epoch":"1"}`, `{"position":1.5}`, `{"seed":7}`, `{"fingerprint":"-1"}`, `[]`, `{"version":1`} {
+		require.Error(t, json.Unmarshal([]byte(text), &state), text)
+	}
+	require.Error(t, dataset.Check(state), "what is left of a file that cannot be read")
+}
+
+// Where the number of substitutes is limited it is in the cursor, and in the state of
+// the only rank.
+func TestTheNumberOfSubstitutesIsInTheCursor(t *testing.T) {
+	bad := func(_ context.Context, n int, _ *loader.Row) error {
+		if n%3 == 0 {
+			return &corrupt{n}
+		}
+		return nil
+	}
+	for _, limit := range []int{0, 100} {
+		o := loader.Options{BatchSize: 4, Epochs: 2, OnError: loader.Substitute, MaxSubstituted: limit}
+		l := newNumbers(t, numbers{n: 16, before: bad}, o)
+		batches, err := readAll(t, l, loader.Cursor{}, 2)
+		require.NoError(t, err)
+		want := 0
+		for i, b := range batches {
+			if i == 4 {
+				want = 0 // another epoch
+			}
+			if want += len(b.filled.Substituted); limit == 0 {
+				want = 0
+			}
+			require.Equal(t, want, b.filled.After.Substituted)
+			if i%4 < 3 {
+				require.Equal(t, want, l.StateAt(b.filled.After).Substituted)
+				require.Equal(t, b.filled.After, l.StateAt(b.filled.After).Cursor())
+			} else {
+				require.Zero(t, l.StateAt(b.filled.After).Substituted)
+			}
+			o.Shard.Count, o.Last = 2, loader.Drop
+			require.Zero(t, newNumbers(t, numbers{n: 16}, o).StateAt(b.filled.After).Substituted)
+		}
+		if limit == 0 {
+			continue
+		}
+		// A cursor beyond the limit has none left.
+		run := l.Start(t.Context(), loader.Cursor{Position: 4, Substituted: 4}, heap(t, l, 2))
+		o.Shard.Count, o.Last, o.MaxSubstituted = 0, loader.Keep, 2
+		lower := newNumbers(t, numbers{n: 16, before: bad}, o)
+		require.NoError(t, run.Close())
+		mem := heap(t, lower, 2)
+		run = lower.Start(t.Context(), loader.Cursor{Position: 4, Substituted: 4}, mem)
+		_, err = run.Next(t.Context())
+		var where *loader.Error
+		require.ErrorAs(t, err, &where)
+		require.Equal(t, 6, where.Sample)
+		require.NoError(t, run.Close())
+	}
 }

@@ -143,7 +143,7 @@ type forgetful struct{}
 
 func (forgetful) Fields() []loader.Field { return wide(2) }
 
-func (forgetful) Samples(context.Context, loader.Pass) iter.Seq2[loader.Encoder, error] {
+func (forgetful) Samples(context.Context, int) iter.Seq2[loader.Encoder, error] {
 	return func(yield func(loader.Encoder, error) bool) {
 		_ = yield(forgets(-1), nil) && yield(forgets(1), nil)
 	}

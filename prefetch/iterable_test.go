@@ -2,8 +2,11 @@ package prefetch_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"iter"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,4 +146,164 @@ func TestABillionSamplesCostNothing(t *testing.T) {
 		require.Equal(t, 4, r.pf.Epoch())
 		r.close()
 	})
+}
+
+// Nobody knows that a stream is at its end before it is asked for more. A state taken
+// behind its last batch is gone on from all the same: with the next epoch's first, or,
+// if there is none, with nothing.
+func TestAStreamLeftBehindItsLastBatchGoesOnWithTheNextEpoch(t *testing.T) {
+	for form, open := range pipelines {
+		for _, c := range []struct {
+			samples int
+			last    loader.LastPolicy
+			batches int
+		}{{32, loader.Keep, 8}, {30, loader.Keep, 8}, {30, loader.Drop, 7}, {32, loader.Drop, 8}, {30, loader.Exact, 8}} {
+			for _, epochs := range []int{0, 2} {
+				for _, way := range []string{"range", "restore", "reader", "map"} {
+					if form == "host" && way == "map" {
+						continue
+					}
+					t.Run(fmt.Sprint(form, c, epochs, way), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							lo := loader.Options{BatchSize: 4, Workers: 2, Epochs: epochs, Last: c.last}
+							r := newRig(t, canary{n: c.samples, width: 7}, adversarial(0), lo, prefetch.Options{})
+							begin := func() {
+								require.NoError(t, r.pf.Close())
+								ld, err := loader.NewIterable(stream(r.data, nil), lo)
+								require.NoError(t, err)
+								r.pf, err = open(r, ld)
+								require.NoError(t, err)
+							}
+							begin()
+							var all []reading
+							for epoch := range 2 {
+								n := 0
+								if way == "map" {
+									for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(0))) {
+										require.NoError(t, err)
+										all = append(all, got(res))
+										if n++; n == c.batches {
+											break
+										}
+									}
+								} else {
+									reader, err := r.pf.Open(t.Context())
+									require.NoError(t, err)
+									for range c.batches {
+										b, err := reader.Next(t.Context())
+										require.NoError(t, err)
+										all = append(all, r.hand(b))
+										b.Release()
+									}
+									if way == "reader" { // which is of one epoch, though it is begun again at its end
+										require.NoError(t, r.pf.Quiesce(t.Context()))
+										_, err = reader.Next(t.Context())
+										require.Equal(t, prefetch.ErrEpochEnd, err)
+										require.Equal(t, epoch+1, r.pf.Epoch())
+									}
+									require.NoError(t, reader.Close())
+								}
+								if way == "restore" {
+									state := r.pf.State()
+									begin()
+									require.NoError(t, r.pf.Restore(state))
+								}
+							}
+							require.Len(t, all, 2*c.batches)
+							require.NoError(t, r.dev.Synchronize(t.Context()))
+							for i, got := range all {
+								require.Equal(t, prefetch.Position{Epoch: i / c.batches, Batch: i % c.batches, Sample: int64(i % c.batches * 4)}, got.at)
+								require.NoError(t, r.verify(got))
+							}
+							if epochs == 2 {
+								for range r.pf.Batches(t.Context()) {
+									t.Error("there is no third")
+								}
+								require.Equal(t, 2, r.pf.Epoch())
+							}
+							r.close()
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// A shuffle buffer whose random numbers follow from the pass is the same again: a state
+// in mid-epoch is gone on from exactly, and every epoch has an order of its own.
+func TestAShuffleBufferIsGoneOnWithExactly(t *testing.T) {
+	const samples, buffer = 200, 50
+	shuffled := func(_ context.Context, pass loader.Pass) iter.Seq2[int, error] {
+		return func(yield func(int, error) bool) {
+			random := rand.New(rand.NewPCG(pass.Seed, uint64(pass.Epoch)))
+			var held []int
+			for i := range samples {
+				if len(held) < buffer {
+					held = append(held, i)
+					continue
+				}
+				k := random.IntN(buffer)
+				if !yield(held[k], nil) {
+					return
+				}
+				held[k] = i
+			}
+			for _, i := range held {
+				if !yield(i, nil) {
+					return
+				}
+			}
+		}
+	}
+	data := canary{n: samples, width: 3}
+	orders := map[string]bool{}
+	for _, seed := range []uint64{1, 2} {
+		for stop := 1; stop < 40; stop += 6 {
+			for _, wrap := range []bool{false, true} {
+				open := func() *prefetch.Prefetcher {
+					it := loader.FromSeqFunc(data.Fields(), shuffled, func(ctx context.Context, i int, row *loader.Row) error { return data.Read(ctx, i, row) })
+					if wrap {
+						it = struct{ loader.Iterable }{it}
+					}
+					ld, err := loader.NewIterable(it, loader.Options{BatchSize: 10, Epochs: 3, Seed: seed, Workers: 2})
+					require.NoError(t, err)
+					pf, err := prefetch.NewHost(ld, prefetch.Options{})
+					require.NoError(t, err)
+					return pf
+				}
+				pf, n := open(), 0
+				var seen [3][]int64
+				for pf.Epoch() < 3 {
+					for b, err := range pf.Batches(t.Context()) {
+						require.NoError(t, err)
+						epoch := b.Position().Epoch
+						for row := range b.Len() {
+							seen[epoch] = append(seen[epoch], int64(binary.LittleEndian.Uint64(b.Field("index").Bytes[8*row:])))
+						}
+						if n++; n == stop {
+							break
+						}
+					}
+					if n == stop {
+						n++
+						state := pf.State()
+						require.NoError(t, pf.Close())
+						pf = open() // another process
+						require.NoError(t, pf.Restore(state))
+					}
+				}
+				require.NoError(t, pf.Close())
+				for _, epoch := range seen {
+					orders[fmt.Sprint(epoch)] = true
+					slices.Sort(epoch)
+					for i, index := range epoch {
+						require.EqualValues(t, i, index)
+					}
+					require.Len(t, epoch, samples)
+				}
+			}
+		}
+	}
+	require.Len(t, orders, 2*3, "one for each seed and epoch, wherever it was stopped")
 }

@@ -56,6 +56,7 @@ type Prefetcher struct {
 
 	mu        sync.Mutex
 	cursor    loader.Cursor        // P5
+	replaced  replaced             // of its epoch
 	run       *run                 // what produces batches now; nil if nothing does
 	pending   error                // what went wrong where nobody could be told
 	retired   []*carrier           // on which an operation failed
@@ -245,7 +246,11 @@ func (p *Prefetcher) Restore(st loader.State) error {
 	if err := p.loader.Check(st); err != nil {
 		return fmt.Errorf("prefetch: Restore: %w", err)
 	}
-	return p.seek(p.loader.Normalize(st.Cursor()))
+	to := st.Cursor()
+	if st.World > 1 || p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
+		to.Substituted = p.replacedBefore(to)
+	}
+	return p.seek(p.loader.Normalize(to))
 }
 
 // Seek moves the cursor to a sample position of an epoch, both from 0: the next
@@ -257,7 +262,9 @@ func (p *Prefetcher) Seek(epoch int, position int64) error {
 	if err := p.loader.Check(to); err != nil {
 		return fmt.Errorf("prefetch: Seek: %w", err)
 	}
-	return p.seek(p.loader.Normalize(to.Cursor()))
+	cursor := to.Cursor()
+	cursor.Substituted = p.replacedBefore(cursor)
+	return p.seek(p.loader.Normalize(cursor))
 }
 
 func (p *Prefetcher) seek(cursor loader.Cursor) error {
@@ -272,6 +279,10 @@ func (p *Prefetcher) seek(cursor loader.Cursor) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cursor = cursor
+	if p.replaced.before(cursor) != cursor.Substituted { // a state knows of others
+		p.replaced = p.replaced[:0]
+	}
+	p.replaced.note(cursor)
 	return err
 }
 
@@ -280,6 +291,7 @@ func (p *Prefetcher) delivered(after loader.Cursor) {
 	after = p.loader.Normalize(after)
 	p.mu.Lock()
 	p.cursor = after
+	p.replaced.note(after)
 	p.mu.Unlock()
 	p.loader.Delivered(after)
 }

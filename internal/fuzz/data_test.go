@@ -238,8 +238,7 @@ func (e element) Encode(ctx context.Context, row *loader.Row) error {
 	return e.s.write(ctx, e.index, row)
 }
 
-func (s iterated) Samples(ctx context.Context, pass loader.Pass) iter.Seq2[loader.Encoder, error] {
-	epoch := pass.Epoch
+func (s iterated) Samples(ctx context.Context, epoch int) iter.Seq2[loader.Encoder, error] {
 	if s.over.Load() {
 		s.accuse("Samples of epoch %d is called after Close", epoch)
 	}
