@@ -55,7 +55,7 @@ func (p *Prefetcher) newCarrier(id int) (*carrier, error) {
 			s.memory = c.memory.Slice(at, p.out.Bytes())
 		} else {
 			s.host = c.host.Bytes()[at : at+p.out.Bytes()]
-			s.tensors = make([]tensors, len(s.shapes))
+			s.headers = newHeaders(len(s.shapes))
 		}
 		c.slots = append(c.slots, s)
 		p.slots = append(p.slots, s)

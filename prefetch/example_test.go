@@ -11,6 +11,7 @@ import (
 	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"gorgonia.org/tensor"
 )
 
 // Squares is a dataset of one's own: sample i is i and its square.
@@ -52,6 +53,39 @@ func ExampleNewHost() {
 	// 0 [0 1 4 9]
 	// 1 [16 25 36 49]
 	// 2 [64 81]
+}
+
+// A tensor is the slot's memory, which later batches use again: who keeps one takes a
+// copy.
+func ExampleBatch_CloneTensor() {
+	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 4})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pf, err := prefetch.NewHost(ld, prefetch.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var kept []*tensor.Dense
+	for batch, err := range pf.Batches(context.Background()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		y, err := batch.CloneTensor("y")
+		if err != nil {
+			log.Fatal(err)
+		}
+		kept = append(kept, y)
+	}
+	fmt.Println(pf.Close())
+	for _, y := range kept {
+		fmt.Println(y.Data())
+	}
+	// Output:
+	// <nil>
+	// [0 1 4 9]
+	// [16 25 36 49]
+	// [64 81]
 }
 
 // With a device the loop submits work and waits for nobody.

@@ -94,7 +94,8 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
-	dev, err := cpu.Open(cpu.Options{})
+	// A consumer may keep a slice or a tensor beyond Close: its memory must live as long.
+	dev, err := cpu.Open(cpu.Options{GoMemory: true})
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (p *Prefetcher) wrapHostSlots() {
 	for i := range p.pool.Slots() {
 		b := p.pool.Buffer(i)
 		p.slots = append(p.slots, &slot{id: i, pinned: b, host: b.Bytes(), shapes: shapes(p.out),
-			tensors: make([]tensors, len(p.out.Fields()))})
+			headers: newHeaders(len(p.out.Fields()))})
 	}
 }
 
@@ -300,6 +301,7 @@ func (p *Prefetcher) delivered(after loader.Cursor) {
 // the producers', as soon as all that shares it is back.
 func (p *Prefetcher) released(s *slot) {
 	p.leases.Add(-1)
+	s.withdraw()
 	if s.carrier == nil {
 		p.returnHost(s)
 	} else {

@@ -257,8 +257,11 @@ func (p *Prefetcher) next(ctx context.Context, wait bool) (*slot, error) {
 			p.run.head = s
 			return nil, again{context.Cause(ctx)}
 		}
-		s.move(ready, free)
-		p.back(s, false)
+		p.discard(s)
+		return nil, err
+	}
+	if err := p.lend(s); err != nil {
+		p.discard(s)
 		return nil, err
 	}
 	s.move(ready, leased)

@@ -157,9 +157,13 @@ func (r *run) join(limit time.Duration) error {
 	return nil
 }
 
-// discard takes back a batch that was uploaded and not delivered.
+// discard takes back a batch that was ready and is not delivered.
 func (p *Prefetcher) discard(s *slot) {
 	s.move(ready, free)
+	if s.carrier == nil {
+		p.memory.Put(loader.Slot{ID: s.id})
+		return
+	}
 	p.back(s, false)
 }
 

@@ -38,6 +38,8 @@ type allocation struct {
 	origin origin
 	locked bool
 	users  atomic.Int64 // operations submitted and not done, on any device; one less when freed
+	// collected memory is Go's.
+	collected bool
 }
 
 // isPinned reports whether the device copies from a without help; a is nil for
@@ -138,6 +140,14 @@ func (a *allocation) drop() error {
 	if a == nil || a.users.Add(-1) >= 0 {
 		return nil
 	}
+	return a.free()
+}
+
+// free gives memory that nobody uses back to the system, or leaves it to Go.
+func (a *allocation) free() error {
+	if a.collected {
+		return nil
+	}
 	return pages.Free(a.mem)
 }
 
@@ -147,7 +157,7 @@ func (d *Device) Alloc(bytes int64) (driver.Address, error) {
 	if err := d.reserve(call, bytes, &d.space.used, d.space.limit); err != nil {
 		return 0, err
 	}
-	mem, err := d.pages(call, bytes)
+	mem, err := d.pages(call, bytes, pages.Alloc)
 	if err == nil && d.adversary != nil && d.adversary.Poison {
 		fill(mem, PoisonByte)
 	}
@@ -184,8 +194,8 @@ func (d *Device) reserve(call string, bytes int64, used *int64, limit int64) err
 }
 
 // pages is memory from the system. It is called without the mutex.
-func (d *Device) pages(call string, bytes int64) ([]byte, error) {
-	mem, err := pages.Alloc(bytes)
+func (d *Device) pages(call string, bytes int64, alloc func(int64) ([]byte, error)) ([]byte, error) {
+	mem, err := alloc(bytes)
 	switch {
 	case errors.Is(err, pages.ErrNoMemory):
 		return nil, d.fail(call, driver.ErrOutOfMemory, fmt.Sprintf("%d bytes asked for, which the system refused", bytes))

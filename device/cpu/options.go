@@ -20,6 +20,10 @@ type Options struct {
 	MemoryBytes int64
 	// PinnedBytes limits pinned host memory. 0 means all of the machine's.
 	PinnedBytes int64
+	// GoMemory makes AllocHost return Go memory, which lives for as long as anything
+	// refers to it, after FreeHost too: for who reads it on the host and may keep a
+	// slice. Other memory is unmapped, and reading it then ends the process.
+	GoMemory bool
 	// Model, if not nil, gives operations the durations of a modelled card.
 	Model *Model
 	// Adversary, if not nil, makes the device as unkind as the rules allow.

@@ -92,10 +92,14 @@ func (d *Device) AllocHost(bytes int64, c driver.HostConfig) ([]byte, error) {
 	if err := d.reserve(call, bytes, used, limit); err != nil {
 		return nil, err
 	}
+	alloc := pages.Alloc
+	if d.options.GoMemory {
+		alloc, a.collected = pages.Heap, true
+	}
 	var err error
-	if a.mem, err = d.pages(call, bytes); err == nil {
+	if a.mem, err = d.pages(call, bytes, alloc); err == nil {
 		if err = d.adopt(call, a); err != nil {
-			_ = pages.Free(a.mem)
+			_ = a.free()
 		}
 	}
 	if err != nil {
