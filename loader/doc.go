@@ -25,6 +25,15 @@
 // LastPolicy. With an Iterable, whose length nobody knows, this holds as long as
 // the iterator gives the same samples on every rank.
 //
+// Every byte that a batch holds was written for it: a sample that leaves a field out
+// fails, and with the tag invariants one that leaves a part out does too.
+//
+// An Iterable is begun again wherever a place in it is gone on from; FromSeqFunc gives
+// its iterator the epoch and the seed, all that it may depend on. What cannot begin
+// again is for FromSeq: nothing that it gives is lost or given twice when a Run is
+// closed, and what would need a second pass is an *OnePassError. A sample that owns
+// something is an io.Closer, and is closed where no batch takes it; see Encoder.
+//
 // A failure carries its place (Error) and the user's own error, is delivered
 // after all batches before it, and is the one at the lowest position of its
 // batch, whichever worker came first. Panics and runtime.Goexit in user code are

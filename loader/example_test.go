@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log"
+	"math/rand/v2"
+	"strconv"
 
 	"gorgonia.org/tensor"
 
@@ -66,24 +69,82 @@ func Example() {
 	// end of epoch
 }
 
-// Lines of text, from an iterator that knows no numbers.
+// Requests from a channel, of which one is malformed: leaving the run and going on
+// loses none of the others.
 func ExampleFromSeq() {
-	lines := func(yield func(string, error) bool) {
-		for _, line := range []string{"to be", "or not", "to be"} {
-			if !yield(line, nil) {
-				return
+	queue := make(chan string, 5)
+	for _, request := range []string{"1", "2", "three", "4", "5"} {
+		queue <- request
+	}
+	close(queue)
+	it := loader.FromSeq(
+		[]loader.Field{{Name: "x", DType: dtype.Float64}},
+		func(yield func(string, error) bool) {
+			for request := range queue {
+				if !yield(request, nil) {
+					return
+				}
 			}
+		},
+		func(_ context.Context, request string, row *loader.Row) (err error) {
+			row.Float64s(0)[0], err = strconv.ParseFloat(request, 64)
+			return err
+		})
+	ld, err := loader.NewIterable(it, loader.Options{BatchSize: 2, Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ld.Close() // as Prefetcher.Close does
+	mem, err := loader.NewHeap(ld.Layout().Bytes(), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var at loader.Cursor
+	for range 2 {
+		run := ld.Start(context.Background(), at, mem)
+		for {
+			batch, err := run.Next(context.Background())
+			if err != nil {
+				fmt.Println(err)
+				break
+			}
+			fmt.Println("requests", batch.Position, "to", batch.After.Position)
+			at = batch.After
+			mem.Put(batch.Slot)
+		}
+		if err := run.Close(); err != nil {
+			log.Fatal(err)
 		}
 	}
-	it := loader.FromSeq(
-		[]loader.Field{{Name: "text", DType: dtype.Uint8, Shape: []int{8}}},
-		lines,
+	// Output:
+	// requests 0 to 2
+	// loader: epoch 0, batch 1, sample 2 (position 2): encode: strconv.ParseFloat: parsing "three": invalid syntax
+	// requests 2 to 4
+	// loader: end of epoch
+}
+
+// Lines of text in an order of its own for each epoch, which is the same again when an
+// epoch is gone on with.
+func ExampleFromSeqFunc() {
+	lines := []string{"to be", "or not", "to be", "that is"}
+	it := loader.FromSeqFunc(
+		[]loader.Field{{Name: "text", DType: dtype.Uint8, Shape: []int{7}}},
+		func(_ context.Context, pass loader.Pass) iter.Seq2[string, error] {
+			random := rand.New(rand.NewPCG(pass.Seed, uint64(pass.Epoch)))
+			return func(yield func(string, error) bool) {
+				for _, i := range random.Perm(len(lines)) {
+					if !yield(lines[i], nil) {
+						return
+					}
+				}
+			}
+		},
 		func(_ context.Context, line string, row *loader.Row) error {
 			text := row.Bytes(0)
 			clear(text[copy(text, line):]) // every byte is written: slots are used again
 			return nil
 		})
-	ld, err := loader.NewIterable(it, loader.Options{BatchSize: 2, Epochs: 1})
+	ld, err := loader.NewIterable(it, loader.Options{BatchSize: 2, Epochs: 1, Seed: 3})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -91,20 +152,26 @@ func ExampleFromSeq() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	run := ld.Start(context.Background(), loader.Cursor{}, mem)
-	defer run.Close()
-	for {
-		batch, err := run.Next(context.Background())
-		if err != nil {
-			fmt.Println(err)
-			return
+	for _, position := range []int64{0, 2} { // from the beginning, and from the middle
+		run := ld.Start(context.Background(), loader.Cursor{Position: position}, mem)
+		for {
+			batch, err := run.Next(context.Background())
+			if err != nil {
+				fmt.Println(err)
+				break
+			}
+			fmt.Printf("%q\n", ld.Layout().Rows(0, batch.Slot.Bytes, batch.N))
+			mem.Put(batch.Slot)
 		}
-		fmt.Printf("%q\n", ld.Layout().Rows(0, batch.Slot.Bytes, batch.N))
-		mem.Put(batch.Slot)
+		if err := run.Close(); err != nil {
+			log.Fatal(err)
+		}
 	}
 	// Output:
-	// "to be\x00\x00\x00or not\x00\x00"
-	// "to be\x00\x00\x00"
+	// "or not\x00to be\x00\x00"
+	// "to be\x00\x00that is"
+	// loader: end of epoch
+	// "to be\x00\x00that is"
 	// loader: end of epoch
 }
 

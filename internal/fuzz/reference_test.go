@@ -18,7 +18,6 @@ type reference struct {
 	at      loader.Cursor
 	words   *words
 	standIn map[[2]int64]int // by epoch and position; -1 where none was found
-	limited int              // substitutes in the epoch of at, since began
 }
 
 func newReference(d data, ld *loader.Loader, at loader.Cursor, w *words) *reference {
@@ -150,6 +149,9 @@ func (r *reference) batch(n int64) *expected {
 			e.broken = append(e.broken, int(row))
 		}
 	}
+	if r.options.MaxSubstituted > 0 {
+		e.after.Substituted = r.at.Substituted + len(e.broken)
+	}
 	rest := n - e.after.Position
 	e.last = !r.data.Iterable && (rest == 0 || r.options.Last == loader.Drop && rest < r.global())
 	return e
@@ -193,7 +195,7 @@ func (r *reference) complete(e *expected) outcome {
 		}
 	}
 	limit := r.options.MaxSubstituted
-	if limit > 0 && r.limited+len(failures) > limit {
+	if limit > 0 && r.at.Substituted+len(failures) > limit {
 		// Who finds no substitute at all may be told of before.
 		return outcome{failures: failures}
 	}
@@ -232,10 +234,8 @@ func (r *reference) advance(o outcome) {
 	switch {
 	case o.batch != nil:
 		r.at = o.batch.after
-		r.limited += len(o.batch.broken)
 	case o.epochEnd:
 		r.at = loader.Cursor{Epoch: r.at.Epoch + 1}
-		r.limited = 0
 	}
 }
 
