@@ -18,6 +18,8 @@ type EventOptions struct {
 	BlockingSync bool
 	// Name appears in reports and traces.
 	Name string
+	// Witness, if not nil, is whose the host's waits for the event are; see Witness.
+	Witness *Witness
 }
 
 // An Event marks a point in a stream. It is safe for concurrent use.
@@ -31,7 +33,7 @@ type Event struct {
 
 // NewEvent makes an event. The caller owns it until Close.
 func (d *Device) NewEvent(o EventOptions) (*Event, error) {
-	h, err := d.drv.NewEvent(driver.EventConfig{Timing: o.Timing, BlockingSync: o.BlockingSync, Name: o.Name})
+	h, err := d.drv.NewEvent(driver.EventConfig{Timing: o.Timing, BlockingSync: o.BlockingSync, Name: o.Name, Witness: o.Witness.of()})
 	if err != nil {
 		return nil, err
 	}

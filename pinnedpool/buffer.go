@@ -41,7 +41,8 @@ func (b *Buffer) Bytes() []byte { return b.host.Bytes() }
 func (b *Buffer) View() (device.View, error) { return b.host.View() }
 
 // Copied is the event to record behind the last copy out of the buffer, before
-// PutAfter.
+// PutAfter. The pool waits for it, and a checker (device/order) takes the host's waits
+// for it as the pool's own: to order other work, record an event of your own.
 func (b *Buffer) Copied() *device.Event { return b.copied }
 
 // move is the only writer of b.state. Going on after a bad move would hand one

@@ -70,6 +70,7 @@ type Stats struct {
 // it go.
 type Pool struct {
 	dev     *device.Device
+	witness *device.Witness // the recycler: what it has seen the end of is the buffers' own
 	buffers []*Buffer
 	stats   struct {
 		gets, waits, waitTime atomic.Int64
@@ -97,7 +98,7 @@ func New(dev *device.Device, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{dev: dev, free: make(chan *Buffer, slots), broken: make(chan struct{}),
+	p := &Pool{dev: dev, witness: dev.NewWitness(), free: make(chan *Buffer, slots), broken: make(chan struct{}),
 		closing: make(chan struct{}, 1)}
 	p.recycler.init(p, slots)
 	for range slots {
@@ -151,7 +152,7 @@ func (p *Pool) grow(o Options) error {
 		return err
 	}
 	id := len(p.buffers)
-	copied, err := p.dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("copied %d", id)})
+	copied, err := p.dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("copied %d", id), Witness: p.witness})
 	if err != nil {
 		return errors.Join(err, host.Free())
 	}
@@ -214,7 +215,7 @@ func (p *Pool) take(b *Buffer) (*Buffer, error) {
 	p.stats.gets.Add(1)
 	err := b.untouched()
 	if err == nil {
-		err = p.dev.HostWrites(b.host.Bytes()) // what the caller is about to do
+		err = p.witness.HostAtRest(b.host.Bytes()) // so that the caller may write
 	}
 	if err != nil {
 		p.Quarantine(b) // whoever writes or reads may do so again
@@ -292,6 +293,7 @@ func (p *Pool) Drain(ctx context.Context) error {
 	if err := p.recycler.drain(ctx); err != nil {
 		return err
 	}
+	p.witness.Tell()
 	return p.Failed()
 }
 

@@ -59,10 +59,11 @@ type downloads struct {
 	streams []*device.Stream // one, or with AsFinished one for each compute stream
 	results []*result
 	free    chan *result
+	witness *device.Witness // the waiters: what they have seen the end of is the results' own
 }
 
 func (p *Prefetcher) newDownloads(o Output) (*downloads, error) {
-	d := &downloads{output: o, free: make(chan *result, o.Slots)}
+	d := &downloads{output: o, witness: p.dev.NewWitness(), free: make(chan *result, o.Slots)}
 	var err error
 	if d.layout, err = loader.NewLayout(o.Fields, p.out.BatchSize()); err != nil {
 		return d, err
@@ -82,7 +83,7 @@ func (p *Prefetcher) newDownloads(o Output) (*downloads, error) {
 		d.streams = append(d.streams, s)
 	}
 	for i := range o.Slots {
-		r, err := newResult(p.dev, d.layout, i)
+		r, err := newResult(p.dev, d.layout, i, d.witness)
 		d.results = append(d.results, r)
 		if err != nil {
 			return d, err
@@ -253,7 +254,10 @@ func (p *Prefetcher) streamIndex(s *device.Stream) int {
 func (m *mapping) wait(q chan *result) {
 	for r := range q {
 		err := r.fetched.Synchronize(context.Background()) // (g)
-		m.arrived <- arrival{r, err}                       // it holds every result: this never blocks
+		if err == nil {
+			err = errors.Join(m.rings.witness.HostAtRest(r.host.Bytes()), m.rings.witness.AtRest(r.buffer.View()))
+		}
+		m.arrived <- arrival{r, err} // it holds every result: this never blocks
 	}
 	if m.waiting.Add(-1) == 0 {
 		close(m.arrived)
@@ -274,9 +278,6 @@ func (m *mapping) next(ctx context.Context) (*result, error) {
 			return nil, m.err
 		case a.err != nil:
 			return nil, a.err
-		}
-		if err := m.p.dev.HostReads(a.r.host.Bytes()); err != nil { // what the loop's body is about to do
-			return nil, err
 		}
 		m.deliver(a.r)
 		return a.r, nil

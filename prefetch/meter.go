@@ -14,11 +14,12 @@ import (
 // loss of some steps ago, without waiting for it. Any goroutine may push to it, from
 // any stream of its device, and read it.
 type Meter struct {
-	dev    *device.Device
-	bytes  int64
-	host   *device.HostBuffer
-	places []*place
-	closed once
+	dev     *device.Device
+	witness *device.Witness // of the values: that one has arrived orders nothing else
+	bytes   int64
+	host    *device.HostBuffer
+	places  []*place
+	closed  once
 
 	mu      sync.Mutex
 	closing bool
@@ -50,13 +51,13 @@ func NewMeter(dev *device.Device, bytes int64) (*Meter, error) {
 		return nil, fmt.Errorf("prefetch: NewMeter: %d bytes, want 1 or more", bytes)
 	}
 	const places = meterValues + 1
-	m := &Meter{dev: dev, bytes: bytes}
+	m := &Meter{dev: dev, witness: dev.NewWitness(), bytes: bytes}
 	var err error
 	if m.host, err = dev.AllocHost(bytes*places, device.HostOptions{}); err != nil {
 		return nil, err
 	}
 	for i := range int64(places) {
-		e, err := dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("arrived %d", i)})
+		e, err := dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("arrived %d", i), Witness: m.witness})
 		if err != nil {
 			return nil, errors.Join(err, m.release())
 		}
@@ -140,7 +141,11 @@ func (m *Meter) hasArrived(p *place) (bool, error) {
 		return false, nil
 	}
 	done, err := p.arrived.Done()
-	if err == nil && !done {
+	switch {
+	case err != nil:
+	case done:
+		err = m.witness.HostAtRest(p.host)
+	default:
 		m.late = append(m.late, p.stream)
 	}
 	return done, err
@@ -182,9 +187,6 @@ func (m *Meter) ReadLatest(value []byte) (number int64, err error) {
 		return 0, ErrClosed
 	}
 	if err := m.settle(); err != nil || m.newest == nil {
-		return 0, err
-	}
-	if err := m.dev.HostReads(m.newest.host); err != nil {
 		return 0, err
 	}
 	copy(value, m.newest.host)
@@ -229,6 +231,7 @@ func (m *Meter) rest(ctx context.Context) error {
 			return err
 		}
 	}
+	m.witness.Tell()
 	return nil
 }
 

@@ -324,7 +324,7 @@ func (p *Prefetcher) nextStream() *device.Stream {
 	if n > 1 && !p.options.RoundRobin {
 		for i := range n {
 			s := p.compute[(p.turn+i)%n]
-			if idle, err := s.Done(); idle && err == nil {
+			if idle, err := s.Idle(); idle && err == nil {
 				p.turn = (p.turn + i + 1) % n
 				return s
 			}

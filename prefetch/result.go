@@ -60,7 +60,7 @@ type result struct {
 	leased      bool
 }
 
-func newResult(dev *device.Device, l *loader.Layout, id int) (*result, error) {
+func newResult(dev *device.Device, l *loader.Layout, id int, w *device.Witness) (*result, error) {
 	r := &result{layout: l, shapes: shapes(l)}
 	var err error
 	if r.buffer, err = dev.Alloc(l.Bytes()); err != nil {
@@ -74,7 +74,7 @@ func newResult(dev *device.Device, l *loader.Layout, id int) (*result, error) {
 	if r.written, err = dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("written %d", id)}); err != nil {
 		return r, err
 	}
-	r.fetched, err = dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("fetched %d", id)})
+	r.fetched, err = dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("fetched %d", id), Witness: w})
 	return r, err
 }
 

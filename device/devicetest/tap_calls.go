@@ -57,6 +57,14 @@ func (t *Tap) StreamDone(s driver.Stream) (bool, error) {
 	return t.Device.StreamDone(s)
 }
 
+// StreamIdle is a StreamDone; see driver.StreamIdle.
+func (t *Tap) StreamIdle(s driver.Stream) (bool, error) {
+	if skip, err := t.pass(StreamDone, subject{stream: s}); skip {
+		return true, err
+	}
+	return driver.StreamIdle(t.Device, s)
+}
+
 func (t *Tap) SynchronizeStream(ctx context.Context, s driver.Stream) error {
 	if skip, err := t.pass(SynchronizeStream, subject{stream: s}); skip {
 		return err

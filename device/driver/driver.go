@@ -94,6 +94,8 @@ type EventConfig struct {
 	BlockingSync bool
 	// Name appears in reports.
 	Name string
+	// Witness, if not nil, is whose waits on the host for the event are.
+	Witness Witness
 }
 
 // HostConfig is how host memory is to be pinned.

@@ -14,6 +14,21 @@ type Observer interface {
 	// bytes from offset on, and what to do about a mistake with them, a sentence or
 	// nothing. what is called at any time and must call no Device.
 	Describe(p Address, what func(offset, bytes int64) (name, hint string))
+	// NewWitness makes a Witness of this Device and of those observed with it.
+	NewWitness() Witness
+	// StreamIdle is StreamDone of which no order is taken.
+	StreamIdle(s Stream) (bool, error)
+}
+
+// A Witness is a part of a program that waits on the host for events of its own, those
+// that were made with it in their EventConfig. What it has seen the end of orders
+// nothing but what it says.
+type Witness interface {
+	// AtRest tells that all that was submitted and uses the memory has ended, and that
+	// others are told so, with the memory. The error says that it may not have.
+	AtRest(p Address, bytes int64) error
+	// Tell tells all of the host what the Witness has seen the end of.
+	Tell()
 }
 
 // ObserverOf is d or the first Observer inside d's wrappers, nil if there is none.
@@ -28,4 +43,13 @@ func ObserverOf(d Device) Observer {
 		}
 		d = w.Unwrap()
 	}
+}
+
+// StreamIdle is StreamDone for who takes no order from the answer. An Observer does
+// not either, if the wrappers around it have a method of that name.
+func StreamIdle(d Device, s Stream) (bool, error) {
+	if i, ok := d.(interface{ StreamIdle(Stream) (bool, error) }); ok {
+		return i.StreamIdle(s)
+	}
+	return d.StreamDone(s)
 }

@@ -68,7 +68,7 @@ func (d *Device) free(op string, lo uint64, free func() error) error {
 	if b == nil || b.lo != lo {
 		return d.ended(free())
 	}
-	if err := d.hostUses(op, span{b.lo, b.hi, true}, 2); err != nil {
+	if err := d.hostUses(op, span{b.lo, b.hi, true}, nil, 2); err != nil {
 		return err
 	}
 	if err := free(); err != nil {
@@ -93,16 +93,22 @@ func (d *Device) HostAddress(mem []byte) (driver.Address, error) {
 	return p, nil
 }
 
-// hostUses is an access by the host, which comes after all that it has seen the end
-// of. It need not be remembered: whatever is submitted later comes after it.
-func (d *Device) hostUses(op string, x span, skip int) error {
+// hostUses is an access by the host, which comes after all that it, or w if not nil, has
+// seen the end of. It need not be remembered: whatever is submitted later comes after
+// it.
+func (d *Device) hostUses(op string, x span, w *witness, skip int) error {
 	c := d.checker
 	if x.hi <= x.lo || d.lost.Load() {
 		return nil
 	}
 	by := c.here(op, "", skip+1)
 	c.mu.Lock()
-	f, found := c.find(d, []span{x}, c.host, nil, by)
+	seen := c.host
+	if w != nil {
+		w.seen.join(c.host)
+		seen = w.seen
+	}
+	f, found := c.find(d, []span{x}, seen, nil, by)
 	if x.write && !found {
 		c.shadow.drop(x.lo, x.hi) // the host has seen the end of all that was there
 	}
@@ -123,7 +129,7 @@ func (d *Device) HostAccess(mem []byte, a driver.Access) error {
 	if a != driver.In {
 		op = "HostWrites"
 	}
-	return d.hostUses(op, hostSpan(mem, a != driver.In), 1)
+	return d.hostUses(op, hostSpan(mem, a != driver.In), nil, 1)
 }
 
 func (d *Device) StreamAccess(s driver.Stream, p driver.Address, bytes int64, a driver.Access) error {
@@ -141,4 +147,26 @@ func (d *Device) Describe(p driver.Address, what func(offset, bytes int64) (name
 	if b := d.checker.memory.find(d.checker.memory.at(uint64(p))); b != nil {
 		b.describe = what
 	}
+}
+
+// NewWitness implements driver.Observer.
+func (d *Device) NewWitness() driver.Witness { return &witness{device: d} }
+
+// A witness is a part of the host that sees more than the rest.
+type witness struct {
+	device *Device
+	seen   clock // guarded by the Checker's mutex
+}
+
+// AtRest implements driver.Witness: for the order it is a write by the host.
+func (w *witness) AtRest(p driver.Address, bytes int64) error {
+	return w.device.hostUses(opAtRest, w.device.span(p, bytes, true), w, 1)
+}
+
+// Tell implements driver.Witness.
+func (w *witness) Tell() {
+	c := w.device.checker
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sees(w.seen)
 }

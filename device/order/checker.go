@@ -191,12 +191,16 @@ func (c *Checker) snapshot(seen clock) clock {
 	return s
 }
 
-// grant makes the host come after a snapshot, if the wait for it has succeeded, and
-// takes it back.
-func (c *Checker) grant(seen clock, waited bool) {
+// grant makes the host, or the witness to if it is not nil, come after a snapshot, if
+// the wait for it has succeeded, and takes it back.
+func (c *Checker) grant(seen clock, to *witness, waited bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if waited {
+	switch {
+	case !waited:
+	case to != nil:
+		to.seen.join(seen)
+	default:
 		c.sees(seen)
 	}
 	c.spare = append(c.spare, seen)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/leat-go/leat/device/driver"
 )
@@ -15,6 +14,7 @@ const (
 	opFree           = "Free"
 	opFreeHost       = "FreeHost"
 	opUnregisterHost = "UnregisterHost"
+	opAtRest         = "AtRest"
 )
 
 // A Device is a driver.Device that passes every call on and has its Checker follow.
@@ -90,7 +90,7 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	err := d.Device.Synchronize(ctx)
-	c.grant(all, err == nil)
+	c.grant(all, nil, err == nil)
 	return d.ended(err)
 }
 
@@ -197,16 +197,22 @@ func (d *Device) StreamDone(h driver.Stream) (bool, error) {
 	seen, ok := d.streamSnapshot(h)
 	done, err := d.Device.StreamDone(h)
 	if ok {
-		d.checker.grant(seen, done && err == nil)
+		d.checker.grant(seen, nil, done && err == nil)
 	}
 	return done, d.ended(err)
+}
+
+// StreamIdle implements driver.Observer.
+func (d *Device) StreamIdle(h driver.Stream) (bool, error) {
+	idle, err := driver.StreamIdle(d.Device, h)
+	return idle, d.ended(err)
 }
 
 func (d *Device) SynchronizeStream(ctx context.Context, h driver.Stream) error {
 	seen, ok := d.streamSnapshot(h)
 	err := d.Device.SynchronizeStream(ctx, h)
 	if ok {
-		d.checker.grant(seen, err == nil)
+		d.checker.grant(seen, nil, err == nil)
 	}
 	return d.ended(err)
 }
@@ -230,7 +236,8 @@ func (d *Device) NewEvent(config driver.EventConfig) (driver.Event, error) {
 	}
 	d.checker.mu.Lock()
 	defer d.checker.mu.Unlock()
-	d.events[e] = &event{name: config.Name}
+	w, _ := config.Witness.(*witness)
+	d.events[e] = &event{name: config.Name, witness: w}
 	return e, nil
 }
 
@@ -282,45 +289,31 @@ func (d *Device) waited(h driver.Stream, of *Device, e driver.Event) {
 }
 
 func (d *Device) EventDone(e driver.Event) (bool, error) {
-	seen, ok := d.eventSnapshot(e)
+	seen, to, ok := d.eventSnapshot(e)
 	done, err := d.Device.EventDone(e)
 	if ok {
-		d.checker.grant(seen, done && err == nil)
+		d.checker.grant(seen, to, done && err == nil)
 	}
 	return done, d.ended(err)
 }
 
 func (d *Device) SynchronizeEvent(ctx context.Context, e driver.Event) error {
-	seen, ok := d.eventSnapshot(e)
+	seen, to, ok := d.eventSnapshot(e)
 	err := d.Device.SynchronizeEvent(ctx, e)
 	if ok {
-		d.checker.grant(seen, err == nil)
+		d.checker.grant(seen, to, err == nil)
 	}
 	return d.ended(err)
 }
 
-// Elapsed succeeds only when both events are complete.
-func (d *Device) Elapsed(start, end driver.Event) (time.Duration, error) {
-	from, ok := d.eventSnapshot(start)
-	to, also := d.eventSnapshot(end)
-	t, err := d.Device.Elapsed(start, end)
-	if ok {
-		d.checker.grant(from, err == nil)
-	}
-	if also {
-		d.checker.grant(to, err == nil)
-	}
-	return t, d.ended(err)
-}
-
-// eventSnapshot is what a wait for the event's newest Record grants.
-func (d *Device) eventSnapshot(e driver.Event) (clock, bool) {
+// eventSnapshot is what a wait for the event's newest Record grants, and to whom.
+func (d *Device) eventSnapshot(e driver.Event) (seen clock, to *witness, ok bool) {
 	c := d.checker
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x, ok := d.events[e]
 	if !ok || !x.recorded {
-		return nil, false
+		return nil, nil, false
 	}
-	return c.snapshot(x.seen), true
+	return c.snapshot(x.seen), x.witness, true
 }

@@ -31,15 +31,17 @@
 //     recorded orders nothing.
 //   - The host has seen the end of work when Event.Synchronize, Stream.Synchronize or
 //     Device.Synchronize has returned without an error, when Event.Done or Stream.Done
-//     has reported true, when Elapsed has given a time, and when a HostFunc runs behind
-//     it. What one goroutine has seen counts for all of them: who tells whom is the
-//     business of Go's own race detector.
+//     has reported true, and when a HostFunc runs behind it. What one goroutine has
+//     seen counts for all of them: who tells whom is the business of Go's own race
+//     detector. Where that would let chance pass for order, as with a goroutine that
+//     recycles buffers and happens to be early, a device.Witness keeps what it sees to
+//     itself; packages pinnedpool and prefetch do so in all of their stages.
 //   - Work comes behind all that the host has seen the end of when it is submitted. The
 //     order of submission itself orders nothing between two streams.
 //   - A device that has ended, by a fault or by Close, does no more work.
 //
-// These order nothing, though a driver may at times wait in them: Alloc, Free and the
-// like; copies from and to memory that isn't pinned, which block the caller on some
+// These order nothing, though a driver may at times wait in them, or one could conclude
+// something from them: Alloc, Free and the like; Elapsed and Stream.Idle; copies from and to memory that isn't pinned, which block the caller on some
 // devices; the legacy default stream, with which no stream here has any order, and
 // which StreamFromHandle refuses.
 //

@@ -69,6 +69,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Second.frees():
 		b.WriteString("frees")
+	case e.Second.Op == opAtRest:
+		b.WriteString("claims")
 	case e.Second.Write:
 		b.WriteString("writes")
 	default:

@@ -169,9 +169,7 @@ func (r *reference) judge(i instr, streamIDs []int) (refused bool) {
 		if i.done {
 			r.sawEvent(i.event)
 		}
-	case elapsed:
-		r.sawEvent(i.event)
-		r.sawEvent(i.other)
+	case elapsed: // measures, and orders nothing
 	case syncStream:
 		r.sawStream(id)
 	case streamDone:

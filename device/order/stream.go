@@ -28,6 +28,7 @@ const recordsKept = 16
 // An event is what is known of a device's event.
 type event struct {
 	name     string
+	witness  *witness // whose the host's waits are, nil if everybody's
 	recorded bool
 	seen     clock // what its newest Record comes after
 }

@@ -126,11 +126,11 @@ func (d *Device) HostFunc(s driver.Stream, f func()) error {
 		return d.ended(d.Device.HostFunc(s, f))
 	}
 	err := d.Device.HostFunc(s, func() {
-		d.checker.grant(seen, true)
+		d.checker.grant(seen, nil, true)
 		f()
 	})
 	if err != nil {
-		d.checker.grant(seen, false)
+		d.checker.grant(seen, nil, false)
 	}
 	return d.ended(err)
 }
