@@ -7,7 +7,8 @@ import (
 
 // Dataset gives its samples by number, in any order.
 type Dataset interface {
-	// Len is the number of samples. It is asked once, by New.
+	// Len is the number of samples. It is asked once, by New; what it says later
+	// counts for nothing.
 	Len() int
 	// Fields describes one sample. It is asked once, by New.
 	Fields() []Field
@@ -42,6 +43,8 @@ type slice[T any] struct {
 
 func (s *slice[T]) Len() int        { return len(s.items) }
 func (s *slice[T]) Fields() []Field { return s.fields }
+
+func (s *slice[T]) missing() error { return required("encode", s.encode, "a function") }
 
 func (s *slice[T]) Read(ctx context.Context, index int, row *Row) error {
 	return s.encode(ctx, s.items[index], row)

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"reflect"
@@ -84,6 +85,10 @@ type sequence[S any] struct {
 }
 
 func (s *sequence[S]) Fields() []Field { return s.fields }
+
+func (s *sequence[S]) missing() error {
+	return errors.Join(required("samples", s.samples, "a function"), required("encode", s.spare.encode, "a function"))
+}
 
 func (s *sequence[S]) Samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error] {
 	seed, _ := ctx.Value(seedKey{}).(uint64)

@@ -53,8 +53,9 @@ func NewLayout(fields []Field, batch int) (*Layout, error) {
 	if len(fields) == 0 {
 		errs = append(errs, &OptionError{Option: "Fields", Value: "empty", Want: "at least one field"})
 	}
-	if batch < 1 {
-		errs = append(errs, &OptionError{Option: "BatchSize", Value: batch, Want: "1 or more"})
+	if batch < 1 || batch > maxBatch {
+		errs = append(errs, &OptionError{Option: "BatchSize", Value: batch, Want: fmt.Sprintf("1 to %d", maxBatch)})
+		batch = 0
 	}
 	l := &Layout{batch: batch}
 	seen := make(map[string]bool, len(fields))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/leat-go/leat/loader/internal/mix"
 )
@@ -30,13 +29,17 @@ type Loader struct {
 // ErrNoSamples, and too few of them for one global batch under Drop is
 // ErrTooFewSamples.
 func New(ds Dataset, o Options) (*Loader, error) {
-	if ds == nil {
-		return nil, &OptionError{Option: "Dataset", Value: nil, Want: "a dataset"}
+	if err := required("Dataset", ds, "a dataset"); err != nil {
+		return nil, err
 	}
 	samples := int64(ds.Len())
 	l, err := newLoader(ds.Fields(), o)
+	err = errors.Join(err, incomplete(ds))
 	if samples <= 0 {
 		err = errors.Join(err, fmt.Errorf("%w: the dataset's length is %d", ErrNoSamples, samples))
+	}
+	if samples > maxSamples {
+		err = errors.Join(err, &OptionError{Option: "Len", Value: samples, Want: fmt.Sprintf("%d samples or fewer", int64(maxSamples))})
 	}
 	if err != nil {
 		return nil, err
@@ -57,10 +60,11 @@ func New(ds Dataset, o Options) (*Loader, error) {
 // turn, and are refused. A source that gives its samples once (FromSeq) is for one
 // rank and one epoch.
 func NewIterable(it Iterable, o Options) (*Loader, error) {
-	if it == nil {
-		return nil, &OptionError{Option: "Iterable", Value: nil, Want: "an iterable"}
+	if err := required("Iterable", it, "an iterable"); err != nil {
+		return nil, err
 	}
 	l, err := newLoader(it.Fields(), o)
+	err = errors.Join(err, incomplete(it))
 	refuse := func(bad bool, option string, value any, want string) {
 		if bad {
 			err = errors.Join(err, &OptionError{Option: option, Value: value, Want: want + ": an Iterable has no random access"})
@@ -82,7 +86,7 @@ func NewIterable(it Iterable, o Options) (*Loader, error) {
 	}
 	l.iterable, l.once = it, once
 	// No position is past the end of what may go on for ever.
-	l.split.samples = math.MaxInt64
+	l.split.samples = maxSamples
 	l.fingerprint = fingerprint(it, -1, l.layout)
 	return l, nil
 }
@@ -91,7 +95,11 @@ func newLoader(fields []Field, o Options) (*Loader, error) {
 	invalid := o.validate()
 	// Any batch size serves to find the mistakes in the fields; its own is
 	// reported once, with the other options.
-	layout, err := NewLayout(fields, max(o.BatchSize, 1))
+	rows := o.BatchSize
+	if rows < 1 || rows > maxBatch {
+		rows = 1
+	}
+	layout, err := NewLayout(fields, rows)
 	if err := errors.Join(invalid, err); err != nil {
 		return nil, err
 	}
@@ -151,10 +159,13 @@ func (l *Loader) Samples() (n int64, known bool) {
 }
 
 // Order is the order of an epoch over all ranks. An Iterable has none to tell;
-// asking for it panics.
+// asking for it panics, as does a negative epoch.
 func (l *Loader) Order(epoch int) Order {
 	if !l.known {
 		panic("loader: Order of an Iterable")
+	}
+	if epoch < 0 {
+		panic(fmt.Sprintf("loader: Order of epoch %d, want 0 or more", epoch))
 	}
 	return newOrder(l.options.Seed, epoch, l.split.samples, l.options.Shuffle)
 }

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"unsafe"
 )
@@ -42,8 +43,16 @@ type Heap struct {
 
 // NewHeap makes slots of bytes each, Layout.Bytes for most callers.
 func NewHeap(bytes int64, slots int) (*Heap, error) {
-	if bytes < 0 || slots < 1 {
-		return nil, fmt.Errorf("loader: a heap of %d slots of %d bytes, want at least 1 of at least 0", slots, bytes)
+	var errs []error
+	if slots < 1 || slots > maxSlots {
+		errs = append(errs, &OptionError{Option: "slots", Value: slots, Want: fmt.Sprintf("1 to %d", maxSlots)})
+		slots = 1
+	}
+	if limit := maxHeap / int64(slots); bytes < 0 || bytes > limit {
+		errs = append(errs, &OptionError{Option: "bytes", Value: bytes, Want: fmt.Sprintf("0 to %d in %d slots", limit, slots)})
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	h := &Heap{free: make(chan Slot, slots)}
 	for id := range slots {

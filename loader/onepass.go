@@ -31,6 +31,7 @@ import (
 // prefetch.Prefetcher.Close calls; then the iterator's yield returns false.
 func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx context.Context, sample S, row *Row) error) Iterable {
 	return &onePass{
+		lacks:  errors.Join(required("seq", seq, "an iterator"), required("encode", encode, "a function")),
 		fields: slices.Clone(fields),
 		seq:    newSpare(encode).encoders(seq),
 		more:   make(chan struct{}, 1),
@@ -75,6 +76,7 @@ const readAhead = 16
 // ends with the iterator or by close. A Run's dispatcher takes them from there,
 // where they stay until they are delivered.
 type onePass struct {
+	lacks  error // what it was not given
 	fields []Field
 	seq    iter.Seq2[Encoder, error]
 
@@ -101,6 +103,7 @@ type onePass struct {
 }
 
 func (p *onePass) Fields() []Field { return p.fields }
+func (p *onePass) missing() error  { return p.lacks }
 
 // Samples implements Iterable for one that wraps a source and hides from NewIterable
 // what it is: nothing is kept then, but neither is there a second pass.

@@ -3,7 +3,6 @@ package loader
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"time"
 )
@@ -68,8 +67,9 @@ type Shard struct {
 
 // Options tunes a Loader. All but BatchSize may be left at zero.
 type Options struct {
-	// BatchSize is the number of rows of one rank's batch: 1 or more. There is no
-	// default, because learning rates are chosen for a batch size.
+	// BatchSize is the number of rows of one rank's batch: 1 or more, and at most
+	// 2³¹-1 over all ranks. There is no default, because learning rates are chosen
+	// for a batch size.
 	BatchSize int
 	// Shuffle gives every epoch its own order, a function of Seed, the epoch and
 	// the number of samples alone. Else samples come by their index.
@@ -80,7 +80,7 @@ type Options struct {
 	// epoch, but the run begins it only when asked for its first batch, while with
 	// a number it works ahead over the border.
 	Epochs int
-	// Workers is the number of goroutines that read samples. 0 means
+	// Workers is the number of goroutines that read samples, 65536 at most. 0 means
 	// max(1, GOMAXPROCS-2): two processors are left to the training loop and to
 	// the goroutines that wait for the device.
 	Workers int
@@ -112,21 +112,21 @@ func (o Options) validate() error {
 			errs = append(errs, &OptionError{Option: option, Value: value, Want: want})
 		}
 	}
-	check(o.BatchSize >= 1, "BatchSize", o.BatchSize, "1 or more")
+	check(o.BatchSize >= 1 && o.BatchSize <= maxBatch, "BatchSize", o.BatchSize, fmt.Sprintf("1 to %d", maxBatch))
 	check(o.Epochs >= 0, "Epochs", o.Epochs, "0 (no stated number) or more")
 	if o.Workers == Auto {
 		check(false, "Workers", "Auto", "0 (by GOMAXPROCS) or more: Auto is reserved and cannot be asked for yet")
 	} else {
-		check(o.Workers >= 0, "Workers", o.Workers, "0 (by GOMAXPROCS) or more")
+		check(o.Workers >= 0 && o.Workers <= maxWorkers, "Workers", o.Workers, fmt.Sprintf("0 (by GOMAXPROCS) to %d", maxWorkers))
 	}
 	check(o.Last >= Keep && o.Last <= Exact, "Last", o.Last, "Keep, Drop, Pad or Exact")
-	check(o.Shard.Count >= 0, "Shard.Count", o.Shard.Count, "0 (one rank) or more")
+	check(o.Shard.Count >= 0 && o.Shard.Count <= maxBatch, "Shard.Count", o.Shard.Count, fmt.Sprintf("0 (one rank) to %d", maxBatch))
 	ranks := max(o.Shard.Count, 1)
 	check(o.Shard.Index >= 0 && o.Shard.Index < ranks, "Shard.Index", o.Shard.Index, fmt.Sprintf("0 to %d", ranks-1))
 	check(ranks == 1 || o.Last != Keep, "Last", o.Last,
 		fmt.Sprintf("Drop, Pad or Exact with %d ranks, which must make equally many steps", ranks))
-	if o.BatchSize >= 1 {
-		check(o.BatchSize <= math.MaxInt/ranks, "BatchSize", o.BatchSize, fmt.Sprintf("a global batch over %d ranks that fits an int", ranks))
+	if o.BatchSize >= 1 && o.BatchSize <= maxBatch && o.Shard.Count <= maxBatch {
+		check(o.BatchSize <= maxBatch/ranks, "BatchSize", o.BatchSize, fmt.Sprintf("at most %d rows in the global batch over %d ranks", maxBatch, ranks))
 	}
 	check(o.OnError >= Fail && o.OnError <= Substitute, "OnError", o.OnError, "Fail or Substitute")
 	check(o.MaxSubstituted >= 0, "MaxSubstituted", o.MaxSubstituted, "0 (no limit) or more")

@@ -1,6 +1,8 @@
 package loader
 
 import (
+	"fmt"
+
 	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/internal/permute"
 )
@@ -28,20 +30,28 @@ func newOrder(seed uint64, epoch int, samples int64, shuffled bool) Order {
 func (o *Order) Len() int64 { return o.samples }
 
 // At is the dataset index at a position. Positions past the last wrap round to
-// the head, as padding does.
+// the head, as padding does; a negative one panics.
 func (o *Order) At(position int64) int {
-	position %= o.samples
+	position = o.wrap(position)
 	if !o.shuffled {
 		return int(position)
 	}
 	return int(o.permutation.At(uint64(position)))
 }
 
+// wrap is the position within the epoch.
+func (o *Order) wrap(position int64) int64 {
+	if position < 0 || o.samples <= 0 {
+		panic(fmt.Sprintf("loader: position %d in an Order of %d samples, want 0 or more", position, o.samples))
+	}
+	return position % o.samples
+}
+
 // Fill writes At(from), At(from+1) and so on to dst, several times faster than
 // as many calls of At.
 func (o *Order) Fill(dst []int, from int64) {
 	for len(dst) > 0 {
-		from %= o.samples
+		from = o.wrap(from)
 		n := min(int64(len(dst)), o.samples-from)
 		if o.shuffled {
 			o.permutation.Fill(dst[:n], uint64(from))

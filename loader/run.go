@@ -82,8 +82,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 	r.failed.Store(none)
 	r.replaced = at.Substituted
 	r.dispatcher = &dispatcher{run: r, batches: make(map[int]*batch)}
-	if err := l.validate(at); err != nil {
-		r.final = err
+	if r.final = errors.Join(required("Memory", mem, "a memory"), l.validate(at)); r.final != nil {
 		close(r.joined)
 		return r
 	}

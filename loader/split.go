@@ -14,6 +14,9 @@ type split struct {
 // global is the number of samples that all ranks together take in a step.
 func (s split) global() int64 { return s.batch * s.ranks }
 
+// holds reports whether a position can be one of an epoch.
+func (s split) holds(position int64) bool { return position >= 0 && position <= s.samples }
+
 // steps is the number of batches, the same on every rank, from a position to the
 // end of the epoch. Where the position is not a multiple of the global batch,
 // because another number of ranks got there, the batches begin at it all the same.

@@ -3,7 +3,6 @@ package loader
 import (
 	"errors"
 	"fmt"
-	"math"
 )
 
 // Cursor is a place in the data: the next sample to be delivered, over all ranks.
@@ -17,9 +16,6 @@ type Cursor struct {
 	// ranks differ.
 	Substituted int
 }
-
-// maxEpoch is the last epoch that can be gone on from: there is always a next.
-const maxEpoch = math.MaxInt32 - 1
 
 // stateVersion is raised when a State's meaning, or the order behind it, changes.
 const stateVersion = 1
@@ -103,14 +99,10 @@ func (l *Loader) Check(s State) error {
 	check(s.Seed == l.options.Seed, "Seed", s.Seed, l.options.Seed)
 	check(s.Shuffle == l.options.Shuffle, "Shuffle", s.Shuffle, l.options.Shuffle)
 	check(s.Epoch >= 0 && s.Epoch <= maxEpoch, "Epoch", s.Epoch, fmt.Sprintf("0 to %d", maxEpoch))
-	limit := "0 or more"
-	if l.known {
-		limit = fmt.Sprintf("0 to %d", l.split.samples)
-	}
-	check(l.holds(s.Position), "Position", s.Position, limit)
+	check(l.split.holds(s.Position), "Position", s.Position, fmt.Sprintf("0 to %d", l.split.samples))
 	check(s.Substituted >= 0 && int64(s.Substituted) <= max(s.Position, 0), "Substituted", s.Substituted, "0 to Position")
-	check(s.World >= 1, "World", s.World, "1 or more")
-	check(s.Batch >= 1, "Batch", s.Batch, "1 or more")
+	check(s.World >= 1 && s.World <= maxBatch, "World", s.World, fmt.Sprintf("1 to %d", maxBatch))
+	check(s.Batch >= 1 && s.Batch <= maxBatch, "Batch", s.Batch, fmt.Sprintf("1 to %d", maxBatch))
 	if len(errs) == 0 && l.once != nil {
 		return l.once.check(s.Cursor())
 	}
@@ -121,22 +113,18 @@ func (l *Loader) Check(s State) error {
 // from which this loader has no batch left in its epoch. Where the number of
 // samples is not known it returns the cursor as it is.
 func (l *Loader) Normalize(at Cursor) Cursor {
-	if l.known && l.split.steps(at.Position) == 0 {
+	if l.known && l.split.holds(at.Position) && l.split.steps(at.Position) == 0 {
 		return Cursor{Epoch: at.Epoch + 1}
 	}
 	return at
 }
 
-// holds reports whether a position can be one of this loader's epochs.
-func (l *Loader) holds(position int64) bool {
-	return position >= 0 && (!l.known || position <= l.split.samples)
-}
-
 // validate is a *StateError for a place that no epoch of this loader has.
 func (l *Loader) validate(at Cursor) error {
-	if at.Epoch < 0 || at.Epoch > maxEpoch || !l.holds(at.Position) ||
+	if at.Epoch < 0 || at.Epoch > maxEpoch || !l.split.holds(at.Position) ||
 		at.Substituted < 0 || int64(at.Substituted) > at.Position {
-		return &StateError{Field: "Cursor", Got: at, Want: "an epoch of 0 or more, a position within it and no more substitutes than samples"}
+		return &StateError{Field: "Cursor", Got: at, Want: fmt.Sprintf(
+			"an epoch of 0 to %d, a position of 0 to %d and no more substitutes than samples", maxEpoch, l.split.samples)}
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func TestAStatesNumbersAreChecked(t *testing.T) {
 			{"Fingerprint", "fingerprint", "0"}, {"Fingerprint", "fingerprint", fmt.Sprint(uint64(math.MaxUint64))},
 			{"Seed", "seed", "1"},
 			{"Shuffle", "shuffle", true},
-			{"Epoch", "epoch", -1}, {"Epoch", "epoch", math.MaxInt}, {"Epoch", "epoch", math.MaxInt32}, {"Epoch", "epoch", math.MinInt},
+			{"Epoch", "epoch", -1}, {"Epoch", "epoch", math.MaxInt}, {"Epoch", "epoch", 1<<30 + 1}, {"Epoch", "epoch", math.MinInt},
 			{"Position", "position", -1}, {"Position", "position", math.MinInt64},
 			{"Substituted", "substituted", -1}, {"Substituted", "substituted", 5}, {"Substituted", "substituted", math.MaxInt},
 			{"World", "world", 0}, {"World", "world", -4}, {"Batch", "batch", 0}, {"Batch", "batch", math.MinInt},
@@ -156,7 +156,7 @@ func TestAStatesNumbersAreChecked(t *testing.T) {
 			require.Equal(t, "Cursor", state.Field)
 			require.NoError(t, run.Close())
 		}
-		for _, at := range []loader.Cursor{{Epoch: math.MaxInt32 - 1}, {Epoch: math.MaxInt32 - 1, Position: 8}, {Position: 10}} {
+		for _, at := range []loader.Cursor{{Epoch: 1 << 30}, {Epoch: 1 << 30, Position: 8}, {Position: 10}} {
 			state := l.StateAt(at)
 			require.GreaterOrEqual(t, state.Epoch, at.Epoch)
 			mem := heap(t, l, 1)
