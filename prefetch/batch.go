@@ -79,8 +79,9 @@ func (s *slot) position() Position {
 // borrowed.
 func (b Batch) Substituted() []loader.Substitution { return b.use("Substituted").batch.Substituted }
 
-// Stream is the compute stream that the batch was given to, on which it may be used
-// without more ado; nil without a device.
+// Stream is the compute stream that the batch was given to: the one that waits for its
+// copy, and to which the batch's work is submitted. With Options.ComputeStreams it is
+// not always the stream that New was given. It is nil without a device.
 func (b Batch) Stream() *device.Stream { return b.use("Stream").stream }
 
 // Field returns the field of that name. It panics if the layout has none, since

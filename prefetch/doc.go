@@ -32,6 +32,10 @@
 // the other and 30·N+20 ms here, and with a transform of 20 ms on an engine of its
 // own 30·N+40: go test -run 'ResultsComeBack|FourStages' ./prefetch.
 //
+// A step submits its work to Batch.Stream. No other stream waits for the batch's copy,
+// nor the next copy for it, unless Batch.UsedOn says so: what it reads there is
+// whatever the memory holds.
+//
 // Several compute streams take batches side by side where there are engines for
 // them: ten batches of 30 ms on two take 180 ms instead of 320 (the same test).
 //

@@ -117,7 +117,7 @@ func ExamplePrefetcher_Batches() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			if err := kernels.Checksum(compute, sums.View(), batch.Field("y").View); err != nil {
+			if err := kernels.Checksum(batch.Stream(), sums.View(), batch.Field("y").View); err != nil {
 				log.Fatal(err)
 			}
 		}

@@ -34,7 +34,8 @@ type Options struct {
 	Transform *Transform `json:"-"`
 	// ComputeStreams is how many streams compute on batches side by side: New's own
 	// and others that it makes. 0 means 1. Batches are delivered in order; each
-	// goes to the next stream that is idle, or else the next in turn.
+	// goes to the next stream that is idle, or else the next in turn: Batch.Stream, and
+	// not New's own, is the one to submit its work to.
 	ComputeStreams int
 	// RoundRobin gives batches to the compute streams in turn, idle or not.
 	RoundRobin bool

@@ -165,11 +165,11 @@ func (t *training) epoch(ctx context.Context, epoch int) (nn.Report, error) {
 		if err != nil {
 			return nn.Report{}, err
 		}
-		err := t.net.Step(t.compute, batch.Field("image").View, batch.Field("label").View, batch.Len())
+		err := t.net.Step(batch.Stream(), batch.Field("image").View, batch.Field("label").View, batch.Len())
 		if err != nil {
 			return nn.Report{}, err
 		}
-		loss, err := t.net.LatestLoss(t.compute)
+		loss, err := t.net.LatestLoss(batch.Stream())
 		if err != nil {
 			return nn.Report{}, err
 		}
@@ -186,7 +186,7 @@ func (t *training) evaluate(ctx context.Context) (nn.Report, error) {
 		if err != nil {
 			return nn.Report{}, err
 		}
-		err := t.net.Eval(t.compute, batch.Field("image").View, batch.Field("label").View, batch.Len())
+		err := t.net.Eval(batch.Stream(), batch.Field("image").View, batch.Field("label").View, batch.Len())
 		if err != nil {
 			return nn.Report{}, err
 		}

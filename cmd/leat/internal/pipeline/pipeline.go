@@ -131,7 +131,7 @@ func (p *Pipeline) times(ctx context.Context, steps int) (Run, error) {
 
 // Spin is a step that keeps compute busy for d.
 func (p *Pipeline) Spin(d time.Duration) func(prefetch.Batch) error {
-	return func(prefetch.Batch) error { return kernels.Spin(p.Compute, d) }
+	return func(b prefetch.Batch) error { return kernels.Spin(b.Stream(), d) }
 }
 
 // Nothing is a step without work.
@@ -149,7 +149,7 @@ func (p *Pipeline) Verify(ctx context.Context, sum func(at prefetch.Position, ro
 	r, err := p.Epoch(ctx, func(b prefetch.Batch) error {
 		to := p.sums.Slice(int64(len(seen))*sumBytes, sumBytes)
 		seen = append(seen, batch{b.Position(), b.Len()})
-		return kernels.Checksum(p.Compute, to, b.Field("batch").View)
+		return kernels.Checksum(b.Stream(), to, b.Field("batch").View)
 	})
 	if err != nil {
 		return r, err
