@@ -130,7 +130,7 @@ func TestAnotherWorldGoesOnAtTheCursor(t *testing.T) {
 		for stop := range 5 {
 			before, state := world(t, samples, 2, lo(6), nil, max(stop, 1))
 			if stop == 0 {
-				before, state = [][]step{nil}, loader.State{Version: state.Version, Fingerprint: state.Fingerprint, Seed: 8, Shuffle: true}
+				before, state = [][]step{nil}, loader.State{Version: state.Version, Fingerprint: state.Fingerprint, Seed: 8, Shuffle: true, World: 2, Batch: 6}
 			}
 			for _, next := range []struct{ ranks, batch int }{{3, 4}, {12, 1}, {1, 12}, {4, 2}, {5, 7}} {
 				after, _ := world(t, samples, next.ranks, lo(next.batch), &state, 1<<30)
