@@ -10,7 +10,7 @@ import (
 // Close stops the producers, waits until the device has done with the slots, for
 // Options.CloseTimeout at most, and frees them. What can't be freed yet it reports
 // in a *CloseError: slots that the device still works on are freed by a reaper when
-// it is done, leased ones when they are released, which stays legal. An error of
+// it is done, those of a copy from pageable memory that waits behind compute too, leased ones when they are released, which stays legal. An error of
 // the device, of a producer that doesn't stop (*loader.StuckError) or of a Transform
 // or step that doesn't return (*StuckError) is returned too. A source that gives its
 // samples once ends with the Prefetcher; see loader.Loader.Close. Close may be called
@@ -30,13 +30,18 @@ func (p *Prefetcher) close() error {
 	}
 	p.inNext.Lock() // nobody starts a run or leases a slot from here on
 	defer p.inNext.Unlock()
-	stopped := errors.Join(p.takePending(), p.stop(), p.loader.Close())
+	pending, stopped := p.takePending(), p.stop()
+	if left := new(CloseError); errors.As(stopped, &left) {
+		left.Leased = outstanding(p.slots)
+		pending = nil // it is of the same copy
+	}
+	stopped = errors.Join(pending, stopped, p.loader.Close())
 	p.mu.Lock()
 	stuck := p.run // nobody starts or stops one any more
 	p.mu.Unlock()
 	if stuck != nil {
 		go func() { // the reaper: it ends when the user's code and the device's work do
-			_ = stuck.join(0)
+			_ = stuck.join(false)
 			p.keep(p.stop())
 			p.reap(context.Background())
 		}()

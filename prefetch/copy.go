@@ -13,6 +13,10 @@ func (p *Prefetcher) copyBatches(c *carrier, to device.View, batches int, host *
 	if err := p.timeline.copyStarts(p.copy, c); err != nil {
 		return err
 	}
+	if p.pageable {
+		p.copying.Store(true)
+		defer p.copying.Store(false)
+	}
 	from := host.Bytes()
 	for i := 0; i < batches; {
 		run := p.together(c.slots[i:batches])

@@ -25,6 +25,7 @@ var (
 
 	errNoLoader = errors.New("prefetch: a Prefetcher needs a loader")
 	errNoStream = errors.New("the stream is nil")
+	errPageable = errors.New("a copy from pageable memory waits for compute, beyond Options.CloseTimeout")
 )
 
 // disown hides what Next decides by in an error that isn't its own.

@@ -51,8 +51,9 @@ func TestNobodyGetsInBeforeAMapHasEnded(t *testing.T) {
 						<-left
 						close(goOn)
 					}
+					second := out
 					if next == "another Map" {
-						out.Slots = 2
+						second.Slots = 2
 					}
 					n := 0
 					for busy := true; busy; {
@@ -80,7 +81,7 @@ func TestNobodyGetsInBeforeAMapHasEnded(t *testing.T) {
 								n++
 							}
 						default:
-							for res, err := range r.pf.Map(t.Context(), out, echo) {
+							for res, err := range r.pf.Map(t.Context(), second, echo) {
 								if !check(err) {
 									break
 								}
@@ -182,4 +183,3 @@ func TestACloneBesideARelease(t *testing.T) {
 		r.close()
 	}
 }
-

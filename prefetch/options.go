@@ -58,7 +58,8 @@ type Options struct {
 	// Timing measures on the device how long compute waited for copies, by timed
 	// events: three more records a batch.
 	Timing bool
-	// CloseTimeout is how long Close waits for work on the device. 0 means 5 s.
+	// CloseTimeout is how long Close waits for work on the device, and the end of a
+	// range for a copy from pageable memory. 0 means 5 s.
 	CloseTimeout time.Duration
 }
 

@@ -36,6 +36,7 @@ type Prefetcher struct {
 	copy      *device.Stream   // owned; nil without a device
 	transform *transforming    // nil without a transform
 	pool      *pinnedpool.Pool
+	pageable  bool // copies from the host slots block the uploader
 	memory    *hostMemory
 	carriers  []*carrier // none for a host consumer without a transform
 	downloads *downloads // made by the first Map
@@ -47,6 +48,7 @@ type Prefetcher struct {
 	leases    atomic.Int32  // batches not released
 	users     atomic.Int32  // of what is freed last; see leave
 	reading   atomic.Bool   // a Reader is open
+	copying   atomic.Bool   // the uploader is in a copy from pageable memory
 	mapping   atomic.Bool   // a Map is under way
 	closed    chan struct{} // closed by Close
 	closeOnce once
@@ -182,6 +184,7 @@ func (p *Prefetcher) allocateHost() (err error) {
 		MinSlots: o.MinHostSlots, Pageable: o.Pageable,
 	})
 	if err == nil {
+		p.pageable = p.pool.Stats().Pageable
 		p.memory = newHostMemory(p.pool, p.layout, o.BatchesPerCopy)
 	}
 	return err
@@ -274,11 +277,11 @@ func (p *Prefetcher) seek(cursor loader.Cursor) error {
 	}
 	defer p.reading.Store(false)
 	err := p.stop() // the look-ahead is for another place
-	if stuck := new(StuckError); errors.As(err, &stuck) {
-		return err
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.run != nil { // it could not be stopped
+		return err
+	}
 	p.cursor = cursor
 	if p.replaced.before(cursor) != cursor.Substituted { // a state knows of others
 		p.replaced = p.replaced[:0]

@@ -113,7 +113,7 @@ func (p *Prefetcher) stop() error {
 		return nil
 	}
 	r.cancel(errStopped)
-	if err := r.join(p.grace()); err != nil {
+	if err := r.join(true); err != nil {
 		return err // the run stays: what it may use can't be used or freed
 	}
 	p.mu.Lock()
@@ -126,18 +126,25 @@ func (p *Prefetcher) stop() error {
 }
 
 // join discards what was uploaded until the uploader has ended. All that it waits for
-// ends with its context, but for a Transform that does not return: that it is in one
-// is the error after the limit, if there is one.
-func (r *run) join(limit time.Duration) error {
+// ends with its context, but for a Transform that does not return and a copy from
+// memory that isn't pinned, which waits for compute: that it is in one is the error
+// after the limits, if there are any.
+func (r *run) join(limited bool) error {
+	p := r.p
 	if s := r.head; s != nil {
 		r.head = nil
-		r.p.discard(s)
+		p.discard(s)
 	}
-	var expired <-chan time.Time
-	if limit > 0 && r.p.transform != nil {
-		ticker := time.NewTicker(limit)
+	var inApply, inCopy <-chan time.Time
+	if limited && p.transform != nil {
+		ticker := time.NewTicker(p.grace())
 		defer ticker.Stop()
-		expired = ticker.C
+		inApply = ticker.C
+	}
+	if limited && p.pageable {
+		ticker := time.NewTicker(p.options.CloseTimeout)
+		defer ticker.Stop()
+		inCopy = ticker.C
 	}
 	for r.items != nil {
 		select {
@@ -146,11 +153,15 @@ func (r *run) join(limit time.Duration) error {
 				return nil
 			}
 			if s != nil {
-				r.p.discard(s)
+				p.discard(s)
 			}
-		case <-expired:
-			if err := r.p.transform.visit.stuck("Transform.Apply", limit); err != nil {
+		case <-inApply:
+			if err := p.transform.visit.stuck("Transform.Apply", p.grace()); err != nil {
 				return err
+			}
+		case <-inCopy:
+			if p.copying.Load() {
+				return &CloseError{HostSlots: true, Err: errPageable}
 			}
 		}
 	}

@@ -1,0 +1,103 @@
+package prefetch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// A copy from memory that isn't pinned blocks the uploader for as long as compute works:
+// leaving a range and Close wait for it no longer than CloseTimeout, and what it may
+// read and write is freed when it has ended.
+func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
+	link := cpu.Link{BytesPerSecond: 1e9}
+	for _, per := range []int{1, 3} {
+		for _, then := range []string{"Close", "range", "Seek", "Close with a lease"} {
+			t.Run(fmt.Sprint(per, then), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ld, err := loader.New(canary{n: 64, width: 8}, loader.Options{BatchSize: 1, Workers: 1})
+					require.NoError(t, err)
+					dev, err := cpu.Open(cpu.Options{PinnedBytes: 1, Model: &cpu.Model{ComputeEngines: 1, H2D: link, D2H: link, Pageable: link}})
+					require.NoError(t, err)
+					compute, err := dev.NewStream(device.StreamOptions{})
+					require.NoError(t, err)
+					pf, err := prefetch.New(compute, ld, prefetch.Options{Pageable: true, BatchesPerCopy: per, CloseTimeout: 100 * time.Millisecond})
+					require.NoError(t, err)
+					require.Equal(t, "pageable", pf.Plan().HostMemory)
+					rd, err := pf.Open(t.Context())
+					require.NoError(t, err)
+					var held prefetch.Batch
+					n := 0
+					for ; ; n++ {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						b, err := rd.Next(ctx)
+						cancel()
+						if errors.Is(err, context.DeadlineExceeded) {
+							break // the uploader is in the copy
+						}
+						require.NoError(t, err)
+						if n == 0 {
+							require.NoError(t, compute.Launch(cpu.Busy(time.Hour)))
+						}
+						if then == "Close with a lease" && n == 2 {
+							held = b
+						} else {
+							b.Release()
+						}
+					}
+					start := time.Now()
+					limited := func(err error) *prefetch.CloseError {
+						t.Helper()
+						var left *prefetch.CloseError
+						require.ErrorAs(t, err, &left)
+						require.ErrorContains(t, err, "pageable")
+						require.True(t, left.HostSlots)
+						require.Equal(t, 100*time.Millisecond, time.Since(start))
+						start = time.Now()
+						return left
+					}
+					limited(rd.Close())
+					switch then {
+					case "range":
+						_, err := pf.Open(t.Context())
+						limited(err)
+						require.NoError(t, compute.Synchronize(t.Context()))
+						at := n
+						for b, err := range pf.Batches(t.Context()) {
+							require.NoError(t, err, "once the copy has ended all goes on")
+							require.Equal(t, at, b.Position().Batch)
+							at++
+						}
+						require.Equal(t, 64, at)
+						require.NoError(t, pf.Close())
+					case "Seek":
+						before := pf.State()
+						limited(pf.Seek(0, 0))
+						require.Equal(t, before, pf.State())
+						fallthrough
+					default:
+						left := limited(pf.Close())
+						require.NotZero(t, dev.Usage().HostBuffers)
+						if then == "Close with a lease" {
+							require.Len(t, left.Leased, 1)
+							held.Release()
+						}
+					}
+					require.NoError(t, compute.Synchronize(t.Context()))
+					time.Sleep(time.Second) // the copy and the reaper
+					require.Equal(t, device.Usage{Streams: 1, Allocations: dev.Usage().Allocations}, dev.Usage())
+				})
+			})
+		}
+	}
+}
