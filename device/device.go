@@ -14,6 +14,12 @@ type Properties = driver.Properties
 // Error is the error of a device's operations.
 type Error = driver.Error
 
+// Panic and Goexit are in a fault that Go code run by the device has caused.
+type (
+	Panic  = driver.Panic
+	Goexit = driver.Goexit
+)
+
 // The sentinels that errors.Is finds in an *Error.
 var (
 	ErrClosed       = driver.ErrClosed

@@ -259,8 +259,13 @@ func (s *Stream) Memset(dst View, value byte) error {
 	return s.dev.drv.Memset(s.h, dst.addr, value, dst.bytes)
 }
 
-// HostFunc runs f on the host in stream order. f must not call the device.
+// HostFunc runs f on the host in stream order. f must not call the device. A panic in
+// f, and runtime.Goexit, are a fault of the device, ErrFault: later calls return it with
+// a *Panic and its stack.
 func (s *Stream) HostFunc(f func()) error {
+	if f == nil {
+		return s.dev.invalid("HostFunc", "no function to run")
+	}
 	if err := s.open("HostFunc"); err != nil {
 		return err
 	}

@@ -43,7 +43,8 @@ type Device struct {
 	opened    time.Time
 
 	mu      sync.Mutex
-	closed  bool
+	closed  bool          // from the start of Close on
+	ending  chan struct{} // made by Close, closed when it is done
 	fault   *Fault
 	engines engines
 	host    *lane // runs host functions
@@ -204,17 +205,22 @@ func (e *LeakError) Error() string {
 // is waited for: a host function that blocks for ever blocks Close too. If
 // anything was not freed the device is closed all the same and the error is a
 // *LeakError; device memory is then given back, while host memory stays, since
-// somebody may hold it. Close again does nothing.
+// somebody may hold it. Close again waits for the first Close and does nothing.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.unlock()
-	if d.closed {
+	if ending := d.ending; ending != nil {
+		d.unlock()
+		<-ending
+		d.mu.Lock()
 		return nil
 	}
 	if err := d.trip(Call{Op: "Close"}); err != nil {
 		return err
 	}
 	d.closed = true
+	d.ending = make(chan struct{})
+	defer close(d.ending)
 	d.abandon()
 	for d.goroutines > 0 {
 		if d.idle == nil {

@@ -40,28 +40,11 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() []error { return []error{driver.ErrFault, f.Err} }
 
-// Panic is the fault of a kernel or a host function that panicked. Touching memory
-// that isn't there counts: it ends a GPU just so.
-type Panic struct {
-	Value any
-	Stack []byte
-}
+// Panic is the fault of a kernel or a host function that panicked.
+type Panic = driver.Panic
 
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, p.Stack) }
-
-// Unwrap is the panic's value if that is an error.
-func (p *Panic) Unwrap() error {
-	err, _ := p.Value.(error)
-	return err
-}
-
-// Goexit is the fault of a kernel or a host function that called runtime.Goexit, as
-// the FailNow of package testing does.
-type Goexit struct{ Stack []byte }
-
-func (g *Goexit) Error() string {
-	return fmt.Sprintf("runtime.Goexit was called (t.FailNow does that)\n\n%s", g.Stack)
-}
+// Goexit is the fault of a kernel or a host function that called runtime.Goexit.
+type Goexit = driver.Goexit
 
 // guard runs o's body and turns a panic into an error.
 func guard(o *op) (err error) {

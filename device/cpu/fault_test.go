@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -145,5 +146,38 @@ func TestCancelledWaitLeavesNothingBehind(t *testing.T) {
 		close(latch)
 		r.do(s.Synchronize(background))
 		r.close()
+	})
+}
+
+// A second Close, at the same time or later, returns when the first has: whoever comes
+// back from either may take down what the device's work uses.
+func TestEveryCloseWaits(t *testing.T) {
+	both(t, func(r *rig) {
+		s := r.stream("s")
+		ended := false
+		r.do(s.HostFunc(func() { time.Sleep(1000 * ms); ended = true }))
+		r.do(s.Close())
+		synctest.Wait()
+		errs := make(chan error, 3)
+		for range cap(errs) {
+			go func() {
+				err := r.Close()
+				if !ended {
+					err = errors.Join(err, errors.New("it returned before the work's end"))
+				}
+				errs <- err
+			}()
+		}
+		var leaks int
+		for range cap(errs) {
+			if err := <-errs; err != nil {
+				var leak *cpu.LeakError
+				require.ErrorAs(r.t, err, &leak)
+				require.NotContains(r.t, err.Error(), "before the work's end")
+				leaks++
+			}
+		}
+		require.Equal(r.t, 1, leaks, "one of them reports, the others do nothing")
+		require.NoError(r.t, r.Close())
 	})
 }

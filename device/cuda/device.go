@@ -20,8 +20,9 @@ type gpu struct {
 	ctx     uintptr // CUcontext, the device's primary one
 	numa    int     // the node that the GPU hangs on, −1 where unknown
 
-	closed atomic.Bool
-	fault  atomic.Pointer[driver.Error] // the first; never changes again
+	closing sync.Once
+	closed  atomic.Bool
+	fault   atomic.Pointer[driver.Error] // the first; never changes again
 
 	streams handles[driver.Stream, stream]
 	events  handles[driver.Event, event]
@@ -108,12 +109,17 @@ func (d *gpu) Memory() (free, total int64, err error) {
 }
 
 // Close unloads the modules and releases the primary context, which ends with its
-// last user. No other call may be under way. A second Close does nothing. After a
-// fault it calls nothing, so that it can't hang, and returns nil: the fault has
-// been reported.
-func (d *gpu) Close() error {
+// last user. No other call may be under way. A second Close, which may be at the same
+// time, waits for the first and does nothing. After a fault it calls nothing, so that
+// it can't hang, and returns nil: the fault has been reported.
+func (d *gpu) Close() (err error) {
+	d.closing.Do(func() { err = d.close() })
+	return err
+}
+
+func (d *gpu) close() error {
 	d.waits.join()
-	if d.fault.Load() != nil || d.closed.Load() {
+	if d.fault.Load() != nil {
 		d.closed.Store(true)
 		forgetHostFuncs(d)
 		return nil

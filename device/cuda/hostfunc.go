@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/leat-go/leat/device/driver"
@@ -8,8 +9,9 @@ import (
 
 // A hostFunc is a function that a stream has yet to run.
 type hostFunc struct {
-	gpu *gpu
-	f   func()
+	gpu    *gpu
+	stream string // its name
+	f      func()
 }
 
 // hostFuncs are the functions queued on all devices, by the number that travels
@@ -21,23 +23,23 @@ var hostFuncs struct {
 	queued map[uintptr]hostFunc
 }
 
-func queueHostFunc(d *gpu, f func()) uintptr {
+func queueHostFunc(h hostFunc) uintptr {
 	hostFuncs.Lock()
 	defer hostFuncs.Unlock()
 	if hostFuncs.queued == nil {
 		hostFuncs.queued = make(map[uintptr]hostFunc)
 	}
 	hostFuncs.last++
-	hostFuncs.queued[hostFuncs.last] = hostFunc{d, f}
+	hostFuncs.queued[hostFuncs.last] = h
 	return hostFuncs.last
 }
 
-func takeHostFunc(number uintptr) func() {
+func takeHostFunc(number uintptr) (h hostFunc, ok bool) {
 	hostFuncs.Lock()
 	defer hostFuncs.Unlock()
-	f := hostFuncs.queued[number].f
+	h, ok = hostFuncs.queued[number]
 	delete(hostFuncs.queued, number)
-	return f
+	return h, ok
 }
 
 // forgetHostFuncs drops what a device that is closed will never run.
@@ -51,16 +53,25 @@ func forgetHostFuncs(d *gpu) {
 	}
 }
 
-// runHostFunc is called by a thread of the driver.
+// runHostFunc is called by a thread of the driver. A panic that went on into the
+// driver, or a Goexit there, would end the process.
 func runHostFunc(number uintptr) uintptr {
-	if f := takeHostFunc(number); f != nil {
-		f()
+	h, ok := takeHostFunc(number)
+	if !ok {
+		return 0
+	}
+	if err := driver.Guard(h.f); err != nil {
+		h.gpu.fault.CompareAndSwap(nil, &driver.Error{Op: "HostFunc", Device: h.gpu.name, Async: true,
+			Err:  fmt.Errorf("%w: a host function on stream %q: %w", driver.ErrFault, h.stream, err),
+			Hint: "what was to run behind it on this device must not be believed: restart the process"})
 	}
 	return 0
 }
 
-// HostFunc runs f on a thread of the driver, which runs those of all streams one
-// after another. After a fault f is never run.
+// HostFunc runs f while a thread of the driver waits, which runs those of all streams
+// one after another. After a fault f is never run. If f panics or ends its goroutine
+// that is a fault of the device, as on the CPU device: there is no undoing what the
+// stream does next.
 func (d *gpu) HostFunc(s driver.Stream, f func()) error {
 	const op = "HostFunc"
 	if d.cu.launchHostFunc == 0 {
@@ -73,7 +84,7 @@ func (d *gpu) HostFunc(s driver.Stream, f func()) error {
 	if err != nil {
 		return err
 	}
-	number := queueHostFunc(d, f)
+	number := queueHostFunc(hostFunc{d, g.name, f})
 	r := g.call(d.cu.launchHostFunc, uintptr(s), hostFuncEntry(), number)
 	if r != success {
 		takeHostFunc(number)

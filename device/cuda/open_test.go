@@ -5,7 +5,9 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -192,4 +194,28 @@ func TestCloseGivesBackWhatOpenTook(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrClosed)
 	_, err = d.NewStream(driver.StreamConfig{})
 	require.ErrorIs(t, err, driver.ErrClosed)
+}
+
+// Close may be called any number of times, from anywhere: all return when the context
+// has been given back, once.
+func TestEveryCloseWaits(t *testing.T) {
+	f, s := newFake(t)
+	d, err := open(s, Options{}, nil)
+	require.NoError(t, err)
+	var released atomic.Int32
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	f.does("cuDevicePrimaryCtxRelease_v2", func([]uintptr) result {
+		close(entered)
+		<-proceed
+		released.Add(1)
+		return success
+	})
+	first := make(chan error)
+	go func() { first <- d.Close() }()
+	<-entered
+	time.AfterFunc(20*time.Millisecond, func() { close(proceed) })
+	require.NoError(t, d.Close())
+	require.EqualValues(t, 1, released.Load(), "the second Close returned before the first")
+	require.NoError(t, <-first)
+	require.NoError(t, d.Close())
 }

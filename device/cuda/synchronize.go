@@ -34,6 +34,9 @@ func (d *gpu) done(p pending) (bool, error) {
 	if err := g.leave(r); err != nil {
 		return false, err
 	}
+	if err := d.refused(p.op); err != nil { // a host function before p has failed
+		return false, err
+	}
 	return true, nil
 }
 
@@ -71,7 +74,10 @@ func (d *gpu) block(p pending) error {
 		return err
 	}
 	g.name = p.name
-	return g.leave(g.call(p.wait, p.handle))
+	if err := g.leave(g.call(p.wait, p.handle)); err != nil {
+		return err
+	}
+	return d.refused(p.op) // a host function before p has failed
 }
 
 // A wait is a goroutine's blocking call. It is used again, with its channel and
