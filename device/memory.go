@@ -169,7 +169,9 @@ func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
 }
 
 // RegisterHost pins memory that stays the caller's, until Free. A read-only file
-// mapping needs ReadOnly. mem must not be Go memory that could be freed before.
+// mapping needs ReadOnly. mem must not be Go memory that could be freed before. Private
+// memory of a process in which a C library forks should be kept out of the children,
+// with MADV_DONTFORK on Linux, or a GPU may go on reading the pages of before.
 func (d *Device) RegisterHost(mem []byte, o HostOptions) (*HostBuffer, error) {
 	if len(mem) == 0 {
 		return nil, d.invalid("RegisterHost", "no memory to register")

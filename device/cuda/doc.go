@@ -28,6 +28,16 @@
 // block for each stream, because then no submission waits for another's lock.
 // Steady state allocates nothing.
 //
+// # Fork
+//
+// Go starts processes without sharing memory with them for longer than an instant,
+// but a C library in the process may fork. A page of private memory that is pinned
+// then becomes copy-on-write: what is written to it next lies in a copy, and the GPU
+// goes on reading the old page. Pinned memory that is mapped here is kept out of such
+// children (MADV_DONTFORK), and cuMemHostAlloc's is the driver's own shared mapping.
+// Memory for RegisterHost is the caller's: where something may fork, map it shared, or
+// keep it out of children in the same way. A child must not use CUDA.
+//
 // # Several GPUs
 //
 // All GPUs are peers. A stream waits on the device for another GPU's event.

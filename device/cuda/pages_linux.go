@@ -57,6 +57,12 @@ func unmapPages(mem []byte) error {
 	return nil
 }
 
+// keepFromFork keeps mem, whole pages, out of the children that a C library forks.
+// Shared with a child, a page of a private mapping becomes copy-on-write: the next
+// write here would go to a copy, and the device would go on reading the page pinned
+// before. A shared mapping would do too, but most systems give it no huge pages.
+func keepFromFork(mem []byte) error { return unix.Madvise(mem, unix.MADV_DONTFORK) }
+
 // touch makes every page of mem present. Zeroing pages is what takes the time in
 // pinning, and it runs on all cores here.
 func touch(mem []byte, page int64) {

@@ -15,6 +15,8 @@ func mapPages(bytes int64, numa int) ([]byte, error) {
 	return mem[head : head+bytes : head+bytes], nil
 }
 
+func keepFromFork([]byte) error { return nil }
+
 func unmapPages([]byte) error { return nil }
 
 func numaNode(string) int { return -1 }

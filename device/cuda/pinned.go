@@ -160,6 +160,9 @@ func (d *gpu) mapHost(bytes int64, o hostOrigin) ([]byte, error) {
 			Err: fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err), Hint: pinRefused(bytes)}
 	}
 	if o == hostMapped {
+		if err := keepFromFork(pages); err != nil {
+			d.note(fmt.Sprintf("pinned memory could not be kept from forked children (%v): a fork in this process may make the device read old data", err))
+		}
 		if err := d.register("AllocHost", pages, hostPortable|hostDeviceMap); err != nil {
 			if left := unmapPages(pages); left != nil {
 				err = errors.Join(err, left)
