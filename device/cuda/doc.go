@@ -6,6 +6,16 @@
 //
 // Most programs open a GPU through device/auto.
 //
+// # The driver's library
+//
+// On Linux it is looked for where the system's loader looks, LD_LIBRARY_PATH included,
+// then where WSL, NixOS, containers, distributions, Jetsons and snaps keep it. The first
+// that is a driver and starts is used: a file for another architecture, the toolkit's
+// stub and a driver that does not start are passed over. If there is none, the error
+// names each path that was tried, with the reason. LEAT_CUDA_LIBRARY in the environment
+// names the library by an absolute path, and nothing else is tried then. The search is
+// made once in a process.
+//
 // # Threads and contexts
 //
 // CUDA keeps its current context per OS thread; goroutines move between threads.

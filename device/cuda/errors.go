@@ -17,6 +17,7 @@ const (
 	invalidValue             result = 1
 	outOfMemory              result = 2
 	notInitialised           result = 3
+	stubLibrary              result = 34
 	noDevice                 result = 100
 	peerAccessUnsupported    result = 217
 	operatingSystem          result = 304
@@ -53,7 +54,7 @@ var causes = map[result]cause{
 	outOfMemory:           {driver.ErrOutOfMemory, ""},
 	notInitialised:        {driver.ErrUnavailable, "the driver was not initialised"},
 	4:                     {driver.ErrClosed, "the process is ending and the driver has shut down"},
-	34:                    {driver.ErrUnavailable, "the library found is a stub to link against, not a driver"},
+	stubLibrary:           {driver.ErrUnavailable, "the library found is a stub to link against, not a driver"},
 	46:                    {driver.ErrUnavailable, "another process has the device to itself"},
 	noDevice:              {driver.ErrUnavailable, "the driver sees no GPU: is CUDA_VISIBLE_DEVICES empty, or the GPU not passed into the container?"},
 	101:                   {driver.ErrUnavailable, "no device has this number"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +32,12 @@ func TestMain(m *testing.M) {
 		child = faultFoundLater
 	case "sync":
 		child = faultFoundAtTheCall
+	case "open":
+		child = func() error { _, err := Open(Options{}); fmt.Println(err); return nil }
+	case "panic":
+		child = func() error { return hostFunctionFails(func() { panic("in a host function") }) }
+	case "goexit":
+		child = func() error { return hostFunctionFails(runtime.Goexit) }
 	}
 	if err := child(); err != nil {
 		fmt.Println(err)
@@ -41,7 +48,9 @@ func TestMain(m *testing.M) {
 
 func TestGPUFault(t *testing.T) {
 	require.NoError(t, openOrSkip(t, Options{}).Close())
-	for how, environment := range map[string]string{"later": "LEAT_SYNC=0", "sync": "LEAT_SYNC=1"} {
+	for how, environment := range map[string]string{
+		"later": "LEAT_SYNC=0", "sync": "LEAT_SYNC=1", "panic": "LEAT_SYNC=0", "goexit": "LEAT_SYNC=0",
+	} {
 		t.Run(how, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -81,6 +90,25 @@ func faultFoundAtTheCall() error {
 	fmt.Println(fault)
 	var found *device.Error
 	if !errors.As(fault, &found) || found.Err != device.ErrFault || found.Async || found.Op != "Launch" {
+		return fmt.Errorf("the fault is %+v", found)
+	}
+	return sameEverywhere(dev, s, e, fault)
+}
+
+// hostFunctionFails runs f on the driver's thread, which must end neither that nor the
+// process.
+func hostFunctionFails(f func()) error {
+	dev, s, e, err := faultObjects()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(s.HostFunc(f), s.Record(e)); err != nil {
+		return fmt.Errorf("the submitting calls reported it: %w", err)
+	}
+	fault := e.Synchronize(context.Background())
+	fmt.Println(fault)
+	var found *device.Error
+	if !errors.As(fault, &found) || !errors.Is(fault, device.ErrFault) || found.Op != "HostFunc" {
 		return fmt.Errorf("the fault is %+v", found)
 	}
 	return sameEverywhere(dev, s, e, fault)

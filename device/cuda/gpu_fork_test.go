@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/leat-go/leat/device"
 )
 
 // Between refills a child is forked and stays: the GPU gets what was written last,
@@ -44,23 +42,4 @@ func TestGPUReadsWhatIsWrittenAfterAFork(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A panic on the driver's thread is the device's fault and not the process's end.
-func TestGPUHostFunctionThatPanics(t *testing.T) {
-	dev := openOrSkip(t, Options{}) // it ends with the fault, so nothing of it is freed
-	s, err := dev.NewStream(device.StreamOptions{Name: "work"})
-	require.NoError(t, err)
-	for _, f := range []func(){func() { panic("in a host function") }, runtime.Goexit} {
-		require.NoError(t, s.HostFunc(f))
-		err := s.Synchronize(t.Context())
-		require.ErrorIs(t, err, device.ErrFault)
-		require.ErrorContains(t, err, `a host function on stream "work"`)
-		require.NoError(t, dev.Close())
-		dev = openOrSkip(t, Options{})
-		s, err = dev.NewStream(device.StreamOptions{Name: "work"})
-		require.NoError(t, err)
-	}
-	require.NoError(t, s.Close())
-	require.NoError(t, dev.Close())
 }

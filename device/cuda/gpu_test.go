@@ -261,9 +261,9 @@ func TestGPUAdoptsForeignStreams(t *testing.T) {
 // contextsLeft counts the OS threads of 32 goroutines that have a context current
 // after they used dev.
 func contextsLeft(t *testing.T, dev *device.Device) int {
-	lookup, err := openLibrary()
+	lib, err := openLibrary(libraryName)
 	require.NoError(t, err)
-	getCurrent, err := lookup("cuCtxGetCurrent")
+	getCurrent, err := lib.lookup("cuCtxGetCurrent")
 	require.NoError(t, err)
 	var callers sync.WaitGroup
 	left := make([]int, 32)
@@ -296,9 +296,9 @@ func TestGPUThreadsKeepNoContext(t *testing.T) {
 // primaryContextActive reports whether device i has a primary context in this
 // process, which costs memory on it.
 func primaryContextActive(t *testing.T, i uintptr) bool {
-	lookup, err := openLibrary()
+	lib, err := openLibrary(libraryName)
 	require.NoError(t, err)
-	getState, err := lookup("cuDevicePrimaryCtxGetState")
+	getState, err := lib.lookup("cuDevicePrimaryCtxGetState")
 	require.NoError(t, err)
 	g := newGroup(nil, "test")
 	defer g.end()

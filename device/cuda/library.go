@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"os"
 	"sync"
 
 	"github.com/ebitengine/purego"
@@ -10,15 +11,8 @@ import (
 
 // load finds the driver once for the process.
 var load = sync.OnceValues(func() (*symbols, error) {
-	lookup, err := openLibrary()
-	if err != nil {
-		return nil, err
-	}
-	var s symbols
-	if err := s.find(lookup); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	start := func(cuInit uintptr) result { return invoke(cuInit, make([]uintptr, 1)) }
+	return findDriver(os.Getenv(libraryVariable), libraryPlaces(), openLibrary, start)
 })
 
 // invoke calls the C function at fn. purego makes args escape: they must be on the

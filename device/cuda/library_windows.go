@@ -3,18 +3,26 @@
 package cuda
 
 import (
-	"fmt"
+	"path/filepath"
 
 	"golang.org/x/sys/windows"
 )
 
-// openLibrary looks in the system's directory only, where the driver installs
-// nvcuda.dll, and never in the working directory.
-func openLibrary() (lookup func(name string) (uintptr, error), err error) {
-	const name = "nvcuda.dll"
-	lib, err := windows.LoadLibraryEx(name, 0, windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
-	if err != nil {
-		return nil, fmt.Errorf("no NVIDIA driver found: %s: %w", name, err)
+// libraryPlaces is the system's directory, where the driver installs its library, and
+// never the working directory.
+func libraryPlaces() []string { return []string{"nvcuda.dll"} }
+
+func openLibrary(path string) (library, error) {
+	flags := uintptr(windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
+	if filepath.IsAbs(path) {
+		flags = windows.LOAD_LIBRARY_SEARCH_SYSTEM32 | windows.LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR
 	}
-	return func(name string) (uintptr, error) { return windows.GetProcAddress(lib, name) }, nil
+	lib, err := windows.LoadLibraryEx(path, 0, flags)
+	if err != nil {
+		return library{}, err
+	}
+	return library{
+		lookup: func(name string) (uintptr, error) { return windows.GetProcAddress(lib, name) },
+		close:  func() { _ = windows.FreeLibrary(lib) },
+	}, nil
 }
