@@ -153,7 +153,7 @@ type UnwrittenError struct {
 // Error implements error.
 func (e *UnwrittenError) Error() string {
 	if e.Bytes == 0 {
-		return fmt.Sprintf("field %v was not written: the row was not asked for it", e.Field)
+		return fmt.Sprintf("field %v was not written: it was not asked for", e.Field)
 	}
 	return fmt.Sprintf("field %v was written in part: %d bytes from byte %d on were not", e.Field, e.Bytes, e.Offset)
 }

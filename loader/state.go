@@ -37,7 +37,7 @@ type State struct {
 	// goes on from one in another process begins to count there.
 	Substituted int `json:"substituted,omitempty"`
 	// World and Batch are the number of ranks and the batch size of one, for
-	// people to read. Others may go on from the state.
+	// people to read, and 0 in a state made by hand. Others may go on from the state.
 	World int `json:"world"`
 	Batch int `json:"batch"`
 }
@@ -101,8 +101,8 @@ func (l *Loader) Check(s State) error {
 	check(s.Epoch >= 0 && s.Epoch <= maxEpoch, "Epoch", s.Epoch, fmt.Sprintf("0 to %d", maxEpoch))
 	check(l.split.holds(s.Position), "Position", s.Position, fmt.Sprintf("0 to %d", l.split.samples))
 	check(s.Substituted >= 0 && int64(s.Substituted) <= max(s.Position, 0), "Substituted", s.Substituted, "0 to Position")
-	check(s.World >= 1 && s.World <= maxBatch, "World", s.World, fmt.Sprintf("1 to %d", maxBatch))
-	check(s.Batch >= 1 && s.Batch <= maxBatch, "Batch", s.Batch, fmt.Sprintf("1 to %d", maxBatch))
+	check(s.World >= 0 && s.World <= maxBatch, "World", s.World, fmt.Sprintf("0 to %d", maxBatch))
+	check(s.Batch >= 0 && s.Batch <= maxBatch, "Batch", s.Batch, fmt.Sprintf("0 to %d", maxBatch))
 	if len(errs) == 0 && l.once != nil {
 		return l.once.check(s.Cursor())
 	}

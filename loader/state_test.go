@@ -130,7 +130,7 @@ func TestAStatesNumbersAreChecked(t *testing.T) {
 			{"Epoch", "epoch", -1}, {"Epoch", "epoch", math.MaxInt}, {"Epoch", "epoch", 1<<30 + 1}, {"Epoch", "epoch", math.MinInt},
 			{"Position", "position", -1}, {"Position", "position", math.MinInt64},
 			{"Substituted", "substituted", -1}, {"Substituted", "substituted", 5}, {"Substituted", "substituted", math.MaxInt},
-			{"World", "world", 0}, {"World", "world", -4}, {"Batch", "batch", 0}, {"Batch", "batch", math.MinInt},
+			{"World", "world", -4}, {"Batch", "batch", math.MinInt},
 		} {
 			var file map[string]any
 			text, err := json.Marshal(good)

@@ -14,7 +14,8 @@ import (
 )
 
 // A Step submits to b's Stream the work that reads b and writes out, of b.Len rows,
-// whose memory was used by an earlier step and whose contents are undefined. It
+// whose memory was used by an earlier step and whose contents are undefined: every
+// field is written, and one that is never asked for is a *loader.UnwrittenError. It
 // waits for nothing; b is released and out downloaded behind what it has submitted.
 type Step func(b Batch, out Fields) error
 
@@ -231,7 +232,12 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	if len(m.rings.streams) > 1 {
 		i = m.p.streamIndex(compute)
 	}
-	if err := m.visit.of(r.at, func() error { return m.step(b, r.fields(m.p.loader.Options().Seed)) }); err != nil {
+	out := r.fields(m.p.loader.Options().Seed)
+	err := m.visit.of(r.at, func() error { return m.step(b, out) })
+	if err == nil {
+		err = out.unwritten()
+	}
+	if err != nil {
 		return &StepError{Position: r.at, Err: err}
 	}
 	if err := r.fetch(compute, m.rings.streams[i]); err != nil {

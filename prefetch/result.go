@@ -54,14 +54,15 @@ type result struct {
 	at          Position
 	rows, valid int
 	shapes      [][]int
-	number      int64 // of the step in its Map
+	asked       []bool // which fields the step has asked for
+	number      int64  // of the step in its Map
 	after       loader.Cursor
 	generation  uint64
 	leased      bool
 }
 
 func newResult(dev *device.Device, l *loader.Layout, id int, w *device.Witness) (*result, error) {
-	r := &result{layout: l, shapes: shapes(l)}
+	r := &result{layout: l, shapes: shapes(l), asked: make([]bool, len(l.Fields()))}
 	var err error
 	if r.buffer, err = dev.Alloc(l.Bytes()); err != nil {
 		return r, err
@@ -96,7 +97,7 @@ func (r *result) release() error {
 
 // fields is where a step writes.
 func (r *result) fields(seed uint64) Fields {
-	return Fields{layout: r.layout, memory: r.buffer.View(), rows: r.rows, shapes: r.shapes, at: r.at, seed: seed}
+	return Fields{layout: r.layout, memory: r.buffer.View(), rows: r.rows, shapes: r.shapes, at: r.at, seed: seed, asked: r.asked}
 }
 
 // hold takes b as the batch whose result this lap is.
@@ -104,6 +105,7 @@ func (r *result) hold(b Batch, number int64) {
 	s := b.slot
 	r.at, r.rows, r.valid, r.after, r.number = s.position(), s.rows, s.batch.Valid, s.batch.After, number
 	setRows(r.shapes, r.rows)
+	clear(r.asked)
 }
 
 // copyBack submits the download, of the rows that there are.

@@ -25,7 +25,8 @@ type Transform struct {
 	// Scratch are fields for intermediate results; see Fields.Scratch.
 	Scratch []loader.Field
 	// Apply submits to s the work that reads in and overwrites out, both of in.Len
-	// rows. It waits for nothing and keeps neither. The uploader calls it, one batch
+	// rows and out in every field: one that it never asks for is a
+	// *loader.UnwrittenError. It waits for nothing and keeps neither. The uploader calls it, one batch
 	// after the other. An error ends the run and is delivered behind the batches
 	// before it.
 	Apply func(s *device.Stream, out, in Fields) error
@@ -82,6 +83,8 @@ type Fields struct {
 	seed   uint64
 	// scratch is the transform's, nil elsewhere.
 	scratch *scratch
+	// asked notes which fields were asked for, where all are to be written: else nil.
+	asked []bool
 }
 
 // Len is the number of rows.
@@ -99,9 +102,23 @@ func (f Fields) Field(name string) Field {
 	if !ok {
 		panic(fmt.Sprintf("prefetch: no field %q among %v", name, f.layout.Fields()))
 	}
+	if f.asked != nil {
+		f.asked[i] = true
+	}
 	l := &f.layout.Fields()[i]
 	return Field{Name: l.Name, DType: l.DType, Shape: f.shapes[i],
 		View: f.memory.Slice(l.Offset, int64(f.rows)*l.RowBytes)}
+}
+
+// unwritten is why the user's code cannot have written the fields that it was to: it
+// never asked for one. That would hold an earlier batch's.
+func (f Fields) unwritten() error {
+	for i, l := range f.layout.Fields() {
+		if !f.asked[i] && f.rows > 0 && l.RowBytes > 0 {
+			return &loader.UnwrittenError{Field: l.Field}
+		}
+	}
+	return nil
 }
 
 // Scratch returns a field of Transform.Scratch, of Len rows, to Apply. Batches share
@@ -143,6 +160,7 @@ type transforming struct {
 	raws   []raw // none for a host consumer, whose host slots are raw
 	turn   int
 	shapes [][]int // of the batch going in
+	asked  []bool  // which fields of the batch coming out Apply has asked for
 	// scratch is nil without Transform.Scratch.
 	scratch *scratch
 	visit   visit
@@ -157,7 +175,7 @@ type raw struct {
 }
 
 func (p *Prefetcher) newTransforming(t Transform) (*transforming, error) {
-	g := &transforming{Transform: t, p: p, shapes: shapes(p.layout)}
+	g := &transforming{Transform: t, p: p, shapes: shapes(p.layout), asked: make([]bool, len(p.out.Fields()))}
 	var err error
 	if g.stream, err = p.hostDev.NewStream(device.StreamOptions{Name: "transform"}); err != nil {
 		return g, err
@@ -208,7 +226,13 @@ func (g *transforming) apply(c *carrier, raw device.View, batches int, done *int
 		out := in
 		out.layout, out.shapes, out.scratch = g.p.out, s.shapes, g.scratch
 		out.memory = c.memory.Slice(int64(i)*stride(g.p.out), g.p.out.Bytes())
-		if err := g.visit.of(in.at, func() error { return g.Apply(g.stream, out, in) }); err != nil {
+		clear(g.asked)
+		out.asked = g.asked
+		err := g.visit.of(in.at, func() error { return g.Apply(g.stream, out, in) })
+		if err == nil {
+			err = out.unwritten()
+		}
+		if err != nil {
 			return &TransformError{Position: in.at, Err: err}
 		}
 		*done = i + 1
