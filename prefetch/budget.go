@@ -2,6 +2,8 @@ package prefetch
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -24,7 +26,59 @@ func (p *Prefetcher) size() error {
 	if p.dev == nil {
 		return nil
 	}
+	if err := p.fitsBookkeeping(); err != nil {
+		return err
+	}
 	return p.fitsDevice(p.deviceBytes(p.options.BatchesPerCopy))
+}
+
+// mostObjects bounds the events and the slots that New makes.
+const mostObjects = 1 << 20
+
+// fitsBookkeeping refuses options each of which would do, but not all together.
+func (p *Prefetcher) fitsBookkeeping() error {
+	o := p.options
+	if n := product(o.Depth, o.BatchesPerCopy); n > mostObjects {
+		return fmt.Errorf("prefetch: Depth is %d and BatchesPerCopy %d, want %d batches on the device at most", o.Depth, o.BatchesPerCopy, mostObjects)
+	}
+	if n := p.events(o.BatchesPerCopy); n > mostObjects {
+		return fmt.Errorf("prefetch: Depth is %d, BatchesPerCopy %d, MaxStreams %d and HostSlots %d: that takes %d events, want %d at most",
+			o.Depth, o.BatchesPerCopy, o.MaxStreams, o.HostSlots, n, mostObjects)
+	}
+	return nil
+}
+
+// events is how many events carriers of n batches and the timeline have.
+func (p *Prefetcher) events(n int) int64 {
+	o := p.options
+	events := sum(product(o.Depth, o.ComputeStreams), product(o.Depth, n, o.MaxStreams-o.ComputeStreams))
+	if o.Timing {
+		events = sum(events, product(timings, p.hostSlots(n)+o.Depth, n))
+	}
+	return events
+}
+
+// product is that of its factors, none of them negative, or what is most where that is more.
+func product[T int | int64](factors ...T) int64 {
+	n := int64(1)
+	for _, f := range factors {
+		high, low := bits.Mul64(uint64(n), uint64(f))
+		if n = int64(low); high != 0 || n < 0 {
+			n = math.MaxInt64
+		}
+		if f == 0 {
+			return 0
+		}
+	}
+	return n
+}
+
+// sum is a+b, or what is most where that is more.
+func sum(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // batchesPerCopy is how many batches travel in one upload.
@@ -42,7 +96,8 @@ func (p *Prefetcher) batchesPerCopy() int {
 	if batches, known := p.loader.Batches(); known {
 		n = min(n, batches)
 	}
-	for n > 1 && (int64(p.hostSlots(n))*p.hostSlotBytes(n) > p.pinned || o.DeviceBytes > 0 && p.deviceBytes(n) > o.DeviceBytes) {
+	for n > 1 && (product(int64(p.hostSlots(n)), p.hostSlotBytes(n)) > p.pinned || p.events(n) > mostObjects ||
+		o.DeviceBytes > 0 && p.deviceBytes(n) > o.DeviceBytes) {
 		n--
 	}
 	return max(n, 1)
@@ -63,7 +118,7 @@ func (p *Prefetcher) hostSlots(n int) int {
 
 // hostSlotBytes is the size of a host slot of n batches.
 func (p *Prefetcher) hostSlotBytes(n int) int64 {
-	return int64(n-1)*p.stride + p.layout.Bytes()
+	return sum(product(int64(n-1), p.stride), p.layout.Bytes())
 }
 
 // outputBytes is the pinned memory that a transform's output takes: a host
@@ -72,17 +127,17 @@ func (p *Prefetcher) outputBytes() int64 {
 	if p.dev != nil || p.options.Transform == nil {
 		return 0
 	}
-	return int64(p.options.Depth) * stride(p.out)
+	return product(int64(p.options.Depth), stride(p.out))
 }
 
 // deviceBytes is the device memory for n batches a copy.
 func (p *Prefetcher) deviceBytes(n int) int64 {
-	bytes := int64(p.options.Depth) * int64(n) * stride(p.out)
+	bytes := product(int64(p.options.Depth), int64(n), stride(p.out))
 	if p.options.Transform != nil {
-		bytes += raws * int64(n) * p.stride
+		bytes = sum(bytes, product(raws, int64(n), p.stride))
 	}
 	if p.scratch != nil {
-		bytes += p.scratch.Bytes()
+		bytes = sum(bytes, p.scratch.Bytes())
 	}
 	return bytes
 }
@@ -107,13 +162,13 @@ func (p *Prefetcher) fitsDevice(bytes int64) error {
 // fitsResults holds a Map's ring of results against what the slots leave of the
 // budgets.
 func (p *Prefetcher) fitsResults(l *loader.Layout, slots int) error {
-	bytes := int64(slots) * l.Bytes()
-	if used := p.pool.Stats().Bytes; used+bytes > p.pinned {
+	bytes := product(int64(slots), l.Bytes())
+	if used := p.pool.Stats().Bytes; sum(used, bytes) > p.pinned {
 		return fmt.Errorf("prefetch: Map: %d results take %d bytes of pinned memory, the host slots %d, and the budget is %d (raise PinnedBytes, or use fewer slots): %w",
 			slots, bytes, used, p.pinned, device.ErrOutOfMemory)
 	}
 	if p.options.DeviceBytes > 0 {
-		bytes += p.deviceBytes(p.options.BatchesPerCopy)
+		bytes = sum(bytes, p.deviceBytes(p.options.BatchesPerCopy))
 	}
 	return p.fitsDevice(bytes)
 }

@@ -42,8 +42,9 @@ func (p *Prefetcher) newCarrier(id int) (*carrier, error) {
 	if c.ready, err = p.hostDev.NewEvent(device.EventOptions{BlockingSync: p.dev == nil, Name: fmt.Sprintf("ready %d", id)}); err != nil {
 		return c, err
 	}
-	others := p.options.MaxStreams - p.options.ComputeStreams
+	others := 0 // streams beside the compute streams that may use a batch
 	if p.dev != nil {
+		others = p.options.MaxStreams - p.options.ComputeStreams
 		if err := c.uses.init(p.dev, id, p.options.ComputeStreams+p.options.BatchesPerCopy*others); err != nil {
 			return c, err
 		}
@@ -82,7 +83,7 @@ func (c *carrier) allocate(p *Prefetcher, bytes int64) (err error) {
 const alignment = 256
 
 // stride is the distance of two batches that lie together.
-func stride(l *loader.Layout) int64 { return (l.Bytes() + alignment - 1) &^ (alignment - 1) }
+func stride(l *loader.Layout) int64 { return sum(l.Bytes(), alignment-1) &^ (alignment - 1) }
 
 // load begins a lap with batches, which the uploader has just filled in.
 func (c *carrier) load(batches int) {

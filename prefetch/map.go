@@ -137,7 +137,7 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 	if p.dev == nil {
 		return nil, errors.New("prefetch: Map needs a device")
 	}
-	if err := o.validate(); err != nil {
+	if err := o.validate(p.out.BatchSize()); err != nil {
 		return nil, fmt.Errorf("prefetch: Map: %w", err)
 	}
 	if o.Slots == 0 {

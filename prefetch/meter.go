@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -47,10 +48,10 @@ const meterValues = 16
 // NewMeter makes a meter for values of that many bytes. The caller owns it until
 // Close.
 func NewMeter(dev *device.Device, bytes int64) (*Meter, error) {
-	if bytes < 1 {
-		return nil, fmt.Errorf("prefetch: NewMeter: %d bytes, want 1 or more", bytes)
-	}
 	const places = meterValues + 1
+	if bytes < 1 || bytes > math.MaxInt/places {
+		return nil, fmt.Errorf("prefetch: NewMeter: %d bytes, want 1 to %d", bytes, math.MaxInt/places)
+	}
 	m := &Meter{dev: dev, witness: dev.NewWitness(), bytes: bytes}
 	var err error
 	if m.host, err = dev.AllocHost(bytes*places, device.HostOptions{}); err != nil {

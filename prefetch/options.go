@@ -83,7 +83,8 @@ const (
 	most = 1 << 16
 )
 
-func (o Options) validate() error {
+// validate is every mistake in o, for a loader's batch size.
+func (o Options) validate(batch int) error {
 	var errs []error
 	count := func(name string, v int) {
 		if v < 0 || v > most {
@@ -104,7 +105,7 @@ func (o Options) validate() error {
 		errs = append(errs, fmt.Errorf("MaxStreams is %d, want at least ComputeStreams (%d)", o.MaxStreams, o.ComputeStreams))
 	}
 	if o.Transform != nil {
-		errs = append(errs, o.Transform.validate())
+		errs = append(errs, o.Transform.validate(batch))
 	}
 	if o.MinHostSlots > o.HostSlots && o.HostSlots > 0 {
 		errs = append(errs, fmt.Errorf("MinHostSlots is %d, want at most HostSlots (%d)", o.MinHostSlots, o.HostSlots))

@@ -77,7 +77,7 @@ func New(compute *device.Stream, ld *loader.Loader, o Options) (*Prefetcher, err
 	if ld == nil {
 		return nil, errNoLoader
 	}
-	if err := o.validate(); err != nil {
+	if err := o.validate(ld.Layout().BatchSize()); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 	p := newPrefetcher(ld, o)
@@ -93,7 +93,7 @@ func NewHost(ld *loader.Loader, o Options) (*Prefetcher, error) {
 	if ld == nil {
 		return nil, errNoLoader
 	}
-	if err := o.validate(); err != nil {
+	if err := o.validate(ld.Layout().BatchSize()); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 	// A consumer may keep a slice or a tensor beyond Close: its memory must live as long.

@@ -22,14 +22,14 @@ type Output struct {
 	AsFinished bool
 }
 
-func (o Output) validate() error {
+func (o Output) validate(batch int) error {
 	var errs []error
-	if o.Slots < 0 {
-		errs = append(errs, fmt.Errorf("Output.Slots is %d, want 0 or more", o.Slots))
+	if o.Slots < 0 || o.Slots > most {
+		errs = append(errs, fmt.Errorf("Output.Slots is %d, want 0 to %d", o.Slots, most))
 	}
 	if len(o.Fields) == 0 {
 		errs = append(errs, errors.New("Output.Fields has no field"))
-	} else if _, err := loader.NewLayout(o.Fields, 1); err != nil {
+	} else if _, err := loader.NewLayout(o.Fields, batch); err != nil {
 		errs = append(errs, fmt.Errorf("Output.Fields: %w", err))
 	}
 	return errors.Join(errs...)

@@ -34,6 +34,9 @@ type mark struct {
 	lent    bool          // reached is recorded
 }
 
+// timings is how many events a mark has.
+const timings = 3
+
 func (t *timeline) init(dev *device.Device, o Options) error {
 	if !o.Timing {
 		return nil

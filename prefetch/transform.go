@@ -32,17 +32,17 @@ type Transform struct {
 	Apply func(s *device.Stream, out, in Fields) error
 }
 
-func (t *Transform) validate() error {
+func (t *Transform) validate(batch int) error {
 	var errs []error
 	if t.Apply == nil {
 		errs = append(errs, errors.New("Transform.Apply is nil"))
 	}
 	if len(t.Out) == 0 {
 		errs = append(errs, errors.New("Transform.Out has no field"))
-	} else if _, err := loader.NewLayout(t.Out, 1); err != nil {
+	} else if _, err := loader.NewLayout(t.Out, batch); err != nil {
 		errs = append(errs, fmt.Errorf("Transform.Out: %w", err))
 	}
-	if _, err := loader.NewLayout(t.Scratch, 1); len(t.Scratch) > 0 && err != nil {
+	if _, err := loader.NewLayout(t.Scratch, batch); len(t.Scratch) > 0 && err != nil {
 		errs = append(errs, fmt.Errorf("Transform.Scratch: %w", err))
 	}
 	return errors.Join(errs...)
