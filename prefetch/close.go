@@ -56,10 +56,10 @@ func (p *Prefetcher) close() error {
 	left.Leased = outstanding(p.slots)
 	if left.HostSlots || left.Slots > 0 {
 		go p.reap(context.Background()) // the reaper: it ends when the device's work does
-	} else if len(left.Leased) == 0 && left.Err == nil {
+	} else if len(left.Leased) == 0 && left.Err == nil && !deviceEnded(stopped) {
 		return stopped
 	}
-	return errors.Join(stopped, left)
+	return p.closeError(stopped, left)
 }
 
 // outstanding describes the leased batches.

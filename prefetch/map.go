@@ -283,7 +283,7 @@ func (m *mapping) next(ctx context.Context) (*result, error) {
 			m.p.loader.Reported(m.err)
 			return nil, m.err
 		case a.err != nil:
-			return nil, a.err
+			return nil, m.p.news(a.err)
 		}
 		m.deliver(a.r)
 		return a.r, nil

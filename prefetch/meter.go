@@ -207,7 +207,11 @@ func (m *Meter) Close() error {
 		defer cancel()
 		err := m.rest(ctx)
 		if err == nil {
-			return m.release()
+			err = m.release()
+			if deviceEnded(err) {
+				err = fmt.Errorf("prefetch: Meter.Close: %w", ended(err, "Meter", false))
+			}
+			return err
 		}
 		if ctx.Err() != nil {
 			go func() { // the reaper: it ends when the device's work does

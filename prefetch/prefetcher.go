@@ -50,6 +50,7 @@ type Prefetcher struct {
 	reading   atomic.Bool   // a Reader is open
 	copying   atomic.Bool   // the uploader is in a copy from pageable memory
 	mapping   atomic.Bool   // a Map is under way
+	faulted   atomic.Bool   // the user has been told of a fault of the device
 	closed    chan struct{} // closed by Close
 	closeOnce once
 	watch     invariants.Watch

@@ -77,7 +77,7 @@ func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
 		if a, ok := err.(again); ok {
 			return nil, a.error
 		}
-		return nil, err
+		return nil, p.news(err)
 	}
 	r.epoch = p.Epoch()
 	return r, nil
@@ -140,8 +140,9 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	case again:
 		return Batch{}, e.error
 	default:
-		r.err = err
 		p.reported(err)
+		r.err = p.news(err)
+		err = r.err
 		if !r.ahead {
 			p.loader.Reported(err)
 		}
