@@ -12,8 +12,9 @@
 //	I1  A buffer's memory is written only by whoever holds it.
 //	I2  A buffer in flight is free again only when the Record of its own Copied
 //	    event, made after the last copy that reads it, is complete.
-//	I3  A quarantined buffer, one that somebody may still write to, is never free
-//	    again and its memory is never given back.
+//	I3  A quarantined buffer, one that somebody may still write to, is not free and
+//	    its memory is not given back, unless whoever may write is known to have
+//	    ended: Readmit.
 //	I4  The pool's bytes are at most its budget, and never change after New.
 //
 // Builds with the tag invariants check I1 from outside: free memory is poison, and

@@ -244,8 +244,8 @@ func (p *Pool) PutAfter(b *Buffer) {
 	p.recycler.add(b)
 }
 
-// Quarantine takes b out of use for ever: somebody may still write to it. Its
-// memory stays allocated and counted.
+// Quarantine takes b out of use until Readmit, perhaps for ever: somebody may still
+// write to it. Its memory stays allocated and counted.
 func (p *Pool) Quarantine(b *Buffer) {
 	b.move(held, quarantined) // I3
 	p.mu.Lock()
@@ -254,6 +254,17 @@ func (p *Pool) Quarantine(b *Buffer) {
 	p.mu.Unlock()
 	if all {
 		p.fail(ErrExhausted)
+	}
+}
+
+// Readmit ends b's quarantine: nobody writes to it any more. The caller holds it.
+func (p *Pool) Readmit(b *Buffer) {
+	b.move(quarantined, held)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.quarantined--
+	if p.err == ErrExhausted {
+		p.err, p.broken = nil, make(chan struct{})
 	}
 }
 

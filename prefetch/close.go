@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/pinnedpool"
 )
 
 // Close stops the producers, waits until the device has done with the slots, for
@@ -106,10 +107,19 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	return left
 }
 
-// drain waits until all copies are done, and what a transform reads is read.
+// drain waits until all copies are done, those from slots in quarantine too, and what a
+// transform reads is read.
 func (p *Prefetcher) drain(ctx context.Context) error {
-	if err := p.pool.Drain(ctx); err != nil || p.transform == nil {
+	if err := p.pool.Drain(ctx); err != nil {
 		return err
+	}
+	if p.copy != nil {
+		if err := rest(ctx, p.copy); err != nil {
+			return err
+		}
+	}
+	if p.transform == nil {
+		return nil
 	}
 	return p.transform.rest(ctx)
 }
@@ -123,7 +133,10 @@ func (p *Prefetcher) startReaping() {
 	for _, c := range p.retired {
 		p.free <- c // it holds every carrier: this never blocks
 	}
-	p.retired = nil
+	for _, b := range p.uncertain {
+		p.pool.Put(b)
+	}
+	p.retired, p.uncertain = nil, nil
 }
 
 // closeStreams frees the copy stream and the transform, whose work is done.
@@ -190,6 +203,23 @@ func (p *Prefetcher) closeHost() error {
 func (p *Prefetcher) returnHost(s *slot) {
 	p.memory.Put(loader.Slot{ID: s.id})
 	p.mu.Lock()
+	reaping := p.reaping
+	p.mu.Unlock()
+	if reaping {
+		_ = p.pool.Close(context.Background()) // it says which others are not back
+	}
+}
+
+// readmitted takes back a host slot whose producers have returned from quarantine:
+// after Close its memory is freed, since nothing is copied any more.
+func (p *Prefetcher) readmitted(b *pinnedpool.Buffer, copied bool) {
+	p.mu.Lock()
+	if copied && !p.reaping {
+		p.uncertain = append(p.uncertain, b) // until recover
+		p.mu.Unlock()
+		return
+	}
+	p.pool.Put(b)
 	reaping := p.reaping
 	p.mu.Unlock()
 	if reaping {

@@ -30,7 +30,12 @@ type hostMemory struct {
 	born   time.Time
 	stuck  atomic.Int32 // buffers in quarantine
 
+	// returned takes back a buffer, which is held, when all its producers have
+	// returned from quarantine; with copied, copies from it were or may have been submitted.
+	returned func(b *pinnedpool.Buffer, copied bool)
+
 	mu      sync.Mutex
+	late    map[int]bool       // the IDs of the slots in quarantine
 	parts   []parts            // by the buffer's ID
 	current *pinnedpool.Buffer // parts of it are still to be handed out
 	next    int                // the first of them
@@ -41,7 +46,8 @@ type parts struct {
 	out         int  // handed out and not back
 	copied      bool // a copy of some was submitted
 	doubtful    bool // a copy of some may have been submitted
-	quarantined bool // somebody may still write to some
+	quarantined int  // somebody may still write to so many
+	shelved     bool // the pool has it in quarantine
 }
 
 // left says what must happen to a buffer when its last part is back.
@@ -142,17 +148,34 @@ func (m *hostMemory) waiting() time.Duration {
 	return time.Duration(total)
 }
 
-// lost is how many buffers will never be free again.
+// lost is how many buffers are in quarantine.
 func (m *hostMemory) lost() int { return int(m.stuck.Load()) }
 
-// Put implements loader.Memory: a batch that was not delivered.
+// Put implements loader.Memory: a batch that was not delivered, or whose producer has
+// returned from quarantine.
 func (m *hostMemory) Put(s loader.Slot) {
-	m.settle(m.buffer(s.ID), func(p *parts) { p.out-- })
+	b := m.buffer(s.ID)
+	m.mu.Lock()
+	late := m.late[s.ID]
+	delete(m.late, s.ID)
+	m.mu.Unlock()
+	if !late {
+		m.settle(b, func(p *parts) { p.out-- })
+		return
+	}
+	m.settle(b, func(p *parts) { p.quarantined-- })
 }
 
 // Quarantine implements loader.Memory.
 func (m *hostMemory) Quarantine(s loader.Slot, _ error) {
-	m.settle(m.buffer(s.ID), func(p *parts) { p.out--; p.quarantined = true })
+	m.settle(m.buffer(s.ID), func(p *parts) {
+		p.out--
+		p.quarantined++
+		if m.late == nil {
+			m.late = make(map[int]bool)
+		}
+		m.late[s.ID] = true
+	})
 }
 
 // upload takes n parts of a buffer back for a copy, and reports whether they were
@@ -163,7 +186,7 @@ func (m *hostMemory) upload(b *pinnedpool.Buffer, n int) (last bool) {
 	p := &m.parts[b.ID()]
 	p.out -= n
 	p.copied = true
-	last = p.out == 0 && m.current != b && !p.quarantined
+	last = p.out == 0 && m.current != b && p.quarantined == 0
 	if last {
 		*p = parts{}
 	}
@@ -183,19 +206,26 @@ func (m *hostMemory) settle(b *pinnedpool.Buffer, change func(*parts)) {
 	m.mu.Lock()
 	p := &m.parts[b.ID()]
 	change(p)
-	fate, done := p.fate(), p.out == 0 && m.current != b
-	if done && fate == unread {
+	fate, done, shelved := p.fate(), p.out == 0 && m.current != b, p.shelved
+	free := done && (fate == unread || shelved && fate != stuck)
+	if free {
 		*p = parts{}
 	}
 	m.mu.Unlock()
-	if done && fate == unread {
+	switch {
+	case !free:
+	case shelved:
+		m.pool.Readmit(b)
+		m.stuck.Add(-1)
+		m.returned(b, fate != unread)
+	default:
 		m.pool.Put(b)
 	}
 }
 
 func (p *parts) fate() left {
 	switch {
-	case p.quarantined:
+	case p.quarantined > 0:
 		return stuck
 	case p.doubtful:
 		return doubtful
@@ -215,8 +245,12 @@ func (m *hostMemory) finish() (recycle, doubt []*pinnedpool.Buffer) {
 		b, p := m.pool.Buffer(id), &m.parts[id]
 		switch fate := p.fate(); {
 		case fate == stuck:
-			m.pool.Quarantine(b)
-			m.stuck.Add(1)
+			if !p.shelved {
+				m.pool.Quarantine(b)
+				m.stuck.Add(1)
+				p.shelved, p.out = true, 0
+			}
+			continue // until its producers return
 		case fate == doubtful:
 			doubt = append(doubt, b)
 		case fate == copied:

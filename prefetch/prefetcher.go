@@ -187,6 +187,7 @@ func (p *Prefetcher) allocateHost() (err error) {
 	if err == nil {
 		p.pageable = p.pool.Stats().Pageable
 		p.memory = newHostMemory(p.pool, p.layout, o.BatchesPerCopy)
+		p.memory.returned = p.readmitted
 	}
 	return err
 }

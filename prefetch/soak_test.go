@@ -399,14 +399,15 @@ func (s *soaker) end() error {
 	if err != nil && unprovoked(err) != nil && !(errors.As(err, &left) && len(left.Leased)+quarantined > 0) {
 		return err
 	}
-	return s.awaitNothing(int64(quarantined))
+	return s.awaitNothing()
 }
 
 // awaitNothing waits for the reaper of what was released after Close, which nobody
 // outside can join.
-func (s *soaker) awaitNothing(quarantined int64) error {
+func (s *soaker) awaitNothing() error {
 	want := s.r.before
 	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		quarantined := int64(s.r.pf.Stats().Pool.Quarantined) // fewer when a sample has come back
 		is := s.r.dev.Usage()
 		is.Allocations = want.Allocations
 		if quarantined > 0 { // they keep their memory and their events

@@ -1,0 +1,87 @@
+package prefetch_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// A host slot whose sample hangs is out of use only until that has returned, whether
+// that is before the next range, in it, or behind Close; also where other batches of
+// the slot were copied.
+func TestASlotComesBackFromQuarantine(t *testing.T) {
+	const second = time.Second
+	for _, per := range []int{1, 3} {
+		for hangs := range 9 {
+			for _, returns := range []string{"before", "within", "closed"} {
+				t.Run(fmt.Sprint(per, hangs, returns), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						goOn, inside, hung := make(chan struct{}), make(chan struct{}), false
+						data := canary{n: 80, width: 8, read: func(_ context.Context, i int) error {
+							if i == 2*hangs && !hung {
+								hung = true
+								close(inside)
+								<-goOn
+							}
+							return nil
+						}}
+						r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 1, GracePeriod: second},
+							prefetch.Options{BatchesPerCopy: per, HostSlots: 3})
+						var all []reading
+						rd, err := r.pf.Open(t.Context())
+						require.NoError(t, err)
+						for range hangs {
+							b, err := rd.Next(t.Context())
+							require.NoError(t, err)
+							all = append(all, r.read(b, 5*time.Millisecond))
+							b.Release()
+						}
+						<-inside
+						var stuck *loader.StuckError
+						require.ErrorAs(t, rd.Close(), &stuck)
+						require.Equal(t, 1, r.pf.Stats().Pool.Quarantined)
+						if returns == "before" {
+							close(goOn)
+							synctest.Wait()
+							require.Zero(t, r.pf.Stats().Pool.Quarantined)
+						}
+						if returns == "closed" {
+							require.ErrorContains(t, r.pf.Close(), "1 of 3 buffers are not back")
+							require.EqualValues(t, 1, r.dev.Usage().HostBuffers-r.before.HostBuffers)
+							close(goOn)
+							synctest.Wait()
+							require.NoError(t, r.dev.Synchronize(t.Context()))
+							for _, got := range all {
+								require.NoError(t, r.verify(got))
+							}
+							r.nothingLeft()
+							return
+						}
+						for b, err := range r.pf.Batches(t.Context()) {
+							require.NoError(t, err)
+							all = append(all, r.read(b, 5*time.Millisecond))
+							if len(all) == 20 && returns == "within" {
+								close(goOn)
+							}
+						}
+						r.sequence(all, 1)
+						require.NoError(t, r.pf.Seek(0, 0))
+						r.used = 0
+						require.NoError(t, r.epochs(1, time.Millisecond))
+						require.Zero(t, r.pf.Stats().Pool.Quarantined)
+						require.NoError(t, r.pf.Quiesce(t.Context()))
+						require.Equal(t, 3, r.pf.Stats().Pool.Free)
+						r.close()
+					})
+				})
+			}
+		}
+	}
+}
