@@ -201,3 +201,37 @@ func TestSizesAtTheirExtremes(t *testing.T) {
 	require.NoError(t, b.Free())
 	require.NoError(t, d.Close())
 }
+
+// A launch that CUDA would refuse is refused on every device, before the driver.
+func TestLaunchesThatAreTooLarge(t *testing.T) {
+	_, drv, s := openReckless(t)
+	for _, c := range []struct {
+		grid, block [3]uint32
+		fine        bool
+	}{
+		{[3]uint32{1, 1, 1}, [3]uint32{1024, 1, 1}, true},
+		{[3]uint32{math.MaxInt32, 65535, 65535}, [3]uint32{4, 4, 64}, true},
+		{[3]uint32{0, 0, 0}, [3]uint32{0, 0, 0}, true}, // the driver's to judge
+		{[3]uint32{1 << 31, 1, 1}, [3]uint32{1, 1, 1}, false},
+		{[3]uint32{1, 65536, 1}, [3]uint32{1, 1, 1}, false},
+		{[3]uint32{1, 1, 65536}, [3]uint32{1, 1, 1}, false},
+		{[3]uint32{1, 1, 1}, [3]uint32{1025, 1, 1}, false},
+		{[3]uint32{1, 1, 1}, [3]uint32{32, 33, 1}, false},
+		{[3]uint32{1, 1, 1}, [3]uint32{1, 1, 65}, false},
+		{[3]uint32{1, 1, 1}, [3]uint32{1 << 31, 2, 1}, false},
+		{[3]uint32{1, 1, 1}, [3]uint32{1 << 31, 1 << 31, 4}, false},
+		{[3]uint32{1, 1, 1}, [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32}, false},
+	} {
+		l := launch()
+		l.Grid, l.Block = c.grid, c.block
+		drv.calls = 0
+		err := s.Launch(l)
+		if c.fine {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, device.ErrInvalid)
+		require.ErrorContains(t, err, "Grid is")
+		require.Zero(t, drv.calls)
+	}
+}

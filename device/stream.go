@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -278,6 +279,9 @@ func (s *Stream) Launch(l *Launch) error {
 	if err := s.open("Launch"); err != nil {
 		return err
 	}
+	if err := s.checkShape(l); err != nil {
+		return err
+	}
 	if err := s.checkArgs(l); err != nil {
 		return err
 	}
@@ -285,6 +289,18 @@ func (s *Stream) Launch(l *Launch) error {
 	defer s.mu.Unlock()
 	s.launch = *l
 	return s.dev.drv.Launch(s.h, &s.launch)
+}
+
+// checkShape holds the grid and the block against what CUDA takes, whatever the device:
+// a launch that one refuses is refused by all. A 0 is the driver's to judge.
+func (s *Stream) checkShape(l *Launch) error {
+	g, b := &l.Grid, &l.Block
+	threads := uint64(max(b[0], 1)) * uint64(max(b[1], 1))
+	if g[0] <= math.MaxInt32 && g[1] <= math.MaxUint16 && g[2] <= math.MaxUint16 &&
+		threads <= 1024 && b[2] <= 64 && threads*uint64(max(b[2], 1)) <= 1024 {
+		return nil
+	}
+	return s.dev.invalid("Launch", fmt.Sprintf("Grid is %v, want at most [2147483647 65535 65535]; Block is %v, want at most [1024 1024 64] and 1024 threads in all", *g, *b))
 }
 
 // checkArgs looks at the memory that View's In, Out and InOut appended. Another

@@ -24,6 +24,9 @@ const mappedFrom = hugePage
 
 const hugePage = 2 << 20
 
+// mostHost is more than any machine has, and half of what a process can address.
+const mostHost = 1 << 46
+
 // origins of pinned memory: how it came to be is how it must end.
 type hostOrigin uint8
 
@@ -90,6 +93,9 @@ func (d *gpu) AllocHost(bytes int64, c driver.HostConfig) ([]byte, error) {
 	}
 	if err := d.refused(op); err != nil {
 		return nil, err
+	}
+	if bytes > mostHost { // rounded up to pages, it might be no number any more
+		return nil, &driver.Error{Op: op, Device: d.name, Err: driver.ErrOutOfMemory, Hint: pinRefused(bytes)}
 	}
 	switch {
 	case c.Pageable:

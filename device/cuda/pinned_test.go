@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,4 +118,17 @@ func TestRegistering(t *testing.T) {
 	f.fail("cuMemHostGetDevicePointer_v2", invalidValue)
 	_, err = d.HostAddress(mem)
 	require.ErrorContains(t, err, "not pinned")
+}
+
+// A size that no machine has is a refusal, whatever it rounds up to.
+func TestHostMemoryBeyondAnyMachine(t *testing.T) {
+	f, d := openFake(t, Options{})
+	f.reset()
+	for _, bytes := range []int64{math.MaxInt64, math.MaxInt64 - 4095, math.MaxInt64 / 2, mostHost + 1} {
+		for _, c := range []driver.HostConfig{{}, {Pageable: true}} {
+			_, err := d.AllocHost(bytes, c)
+			require.ErrorIs(t, err, driver.ErrOutOfMemory)
+		}
+	}
+	require.Empty(t, f.callNames())
 }
