@@ -1,7 +1,10 @@
 package pinnedpool_test
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -120,5 +123,54 @@ func TestEveryBadOptionAtOnce(t *testing.T) {
 	for _, mistake := range []string{"Slots is 0", "SlotBytes is -1", "BudgetBytes is -2", "MinSlots is 3, want 0 to Slots (0)"} {
 		require.ErrorContains(t, err, mistake)
 	}
+	require.NoError(t, dev.Close())
+}
+
+// Every number at its extremes: an error that names the field, or that says what memory
+// there is; never a panic, and nothing is left.
+func TestOptionsAtTheirExtremes(t *testing.T) {
+	dev, err := cpu.Open(cpu.Options{MemoryBytes: 1 << 20, PinnedBytes: 1 << 20})
+	require.NoError(t, err)
+	good := pinnedpool.Options{Slots: 2, SlotBytes: 64, BudgetBytes: 1 << 20}
+	shape := reflect.TypeOf(good)
+	for i := range shape.NumField() {
+		f := shape.Field(i)
+		if f.Type.Kind() == reflect.Bool {
+			continue
+		}
+		for _, n := range []int64{math.MinInt64, math.MinInt64 + 1, -1 << 32, -1, 0, 1, 1 << 16, 1<<16 + 1, math.MaxInt32, math.MaxUint32, 1 << 32, 1 << 61, 1 << 62, math.MaxInt64 - 4095, math.MaxInt64} {
+			for _, budget := range []int64{0, 1 << 20, math.MaxInt64} {
+				o := good
+				o.BudgetBytes = budget
+				if f.Name == "Slots" && n > 64 {
+					o.SlotBytes = 1 << 62 // its product with Slots is 0
+				}
+				reflect.ValueOf(&o).Elem().Field(i).SetInt(n)
+				pool, err := pinnedpool.New(dev, o)
+				if err == nil {
+					require.LessOrEqual(t, pool.Stats().Bytes, int64(1<<20), "%+v", o)
+					require.NoError(t, pool.Close(t.Context()))
+					continue
+				}
+				var memory *pinnedpool.MemoryError
+				if !errors.As(err, &memory) {
+					require.ErrorContains(t, err, f.Name+" is ", "%+v", o)
+				}
+			}
+		}
+	}
+	require.Zero(t, dev.Usage().HostBuffers+dev.Usage().Events)
+	require.NoError(t, dev.Close())
+}
+
+// Locked memory that is refused gives way to pageable memory for all slots from there on.
+func TestLockedGivesWayToPageable(t *testing.T) {
+	dev, err := cpu.Open(cpu.Options{PinnedBytes: 64})
+	require.NoError(t, err)
+	pool, err := pinnedpool.New(dev, pinnedpool.Options{Slots: 4, SlotBytes: 64, Locked: true, Pageable: true})
+	require.NoError(t, err)
+	require.Equal(t, 4, pool.Stats().Slots)
+	require.True(t, pool.Stats().Pageable)
+	require.NoError(t, pool.Close(t.Context()))
 	require.NoError(t, dev.Close())
 }

@@ -143,7 +143,7 @@ func (o Options) fit() (int, error) {
 
 // grow adds one buffer.
 func (p *Pool) grow(o Options) error {
-	host, err := p.dev.AllocHost(o.SlotBytes, device.HostOptions{Locked: o.Locked, Pageable: p.pageable})
+	host, err := p.dev.AllocHost(o.SlotBytes, device.HostOptions{Locked: o.Locked && !p.pageable, Pageable: p.pageable})
 	if errors.Is(err, device.ErrOutOfMemory) && o.Pageable && !p.pageable {
 		p.pageable = true
 		host, err = p.dev.AllocHost(o.SlotBytes, device.HostOptions{Pageable: true})
