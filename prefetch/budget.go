@@ -153,7 +153,7 @@ func (p *Prefetcher) fitsDevice(bytes int64) error {
 		}
 		budget, hint = free, "that is what the device has free: use a smaller batch or Depth"
 	}
-	if bytes > budget {
+	if bytes > budget || bytes == math.MaxInt64 { // a sum that is more than any budget
 		return fmt.Errorf("prefetch: %d bytes of device memory asked for, %d bytes in the budget (%s): %w", bytes, budget, hint, device.ErrOutOfMemory)
 	}
 	return nil

@@ -3,12 +3,14 @@ package prefetch_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -66,4 +68,36 @@ func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
 		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, 0, data), PinnedBytes: 3 * bytes.SlotBytes})
 		require.ErrorIs(t, err, device.ErrOutOfMemory)
 	})
+}
+
+// vast samples are of a size whose products wrap to 0.
+type vast struct{ canary }
+
+func (vast) Fields() []loader.Field {
+	return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{1 << 55}}}
+}
+
+// No product of sizes and counts wraps round to one that a budget allows.
+func TestSizesThatWrapAreOverEveryBudget(t *testing.T) {
+	dev, err := cpu.Open(cpu.Options{})
+	require.NoError(t, err)
+	compute, err := dev.NewStream(device.StreamOptions{})
+	require.NoError(t, err)
+	ld, err := loader.New(vast{canary{n: 4, width: 1}}, loader.Options{BatchSize: 1})
+	require.NoError(t, err)
+	for _, po := range []prefetch.Options{
+		{BatchesPerCopy: 512}, {BatchesPerCopy: 1 << 16}, {BatchesPerCopy: 1 << 9, Depth: 1 << 6},
+		{BatchesPerCopy: 512, DeviceBytes: math.MaxInt64, PinnedBytes: math.MaxInt64},
+		{BatchesPerCopy: 256, Depth: 1, HostSlots: 2, DeviceBytes: math.MaxInt64, PinnedBytes: math.MaxInt64},
+	} {
+		_, err := prefetch.New(compute, ld, po)
+		require.ErrorIs(t, err, device.ErrOutOfMemory, "%+v", po)
+		po.Transform = &prefetch.Transform{Out: vast{}.Fields(), Scratch: vast{}.Fields(), Apply: func(*device.Stream, prefetch.Fields, prefetch.Fields) error { return nil }}
+		_, err = prefetch.New(compute, ld, po)
+		require.ErrorIs(t, err, device.ErrOutOfMemory, "%+v", po)
+		_, err = prefetch.NewHost(ld, po)
+		require.ErrorIs(t, err, device.ErrOutOfMemory, "%+v", po)
+	}
+	require.NoError(t, compute.Close())
+	require.NoError(t, dev.Close())
 }
