@@ -91,7 +91,7 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	var errs []error
 	for n := len(p.free); n > 0; n-- {
 		c := <-p.free
-		err := c.rest(ctx)
+		err := p.restOf(ctx, c)
 		if err != nil && ctx.Err() != nil {
 			left.Slots, left.Err = left.Slots+1, err
 			p.free <- c
@@ -176,12 +176,19 @@ func (p *Prefetcher) leave() error {
 func (p *Prefetcher) reapCarrier(c *carrier) {
 	p.users.Add(1)
 	go func() { // ends when the work does that was submitted for its batches
-		err := c.rest(context.Background())
-		if err == nil {
-			err = c.release()
-		}
-		p.keep(errors.Join(err, p.leave()))
+		err := p.restOf(context.Background(), c)
+		p.keep(errors.Join(err, c.release(), p.leave()))
 	}()
+}
+
+// restOf waits until nothing uses a carrier. An error that isn't ctx's says why its
+// events could not be waited for: then it has waited for the device.
+func (p *Prefetcher) restOf(ctx context.Context, c *carrier) error {
+	err := c.rest(ctx)
+	if err != nil && ctx.Err() == nil {
+		_ = p.hostDev.Synchronize(ctx) // its error is ctx's, or that of a device whose work has ended
+	}
+	return err
 }
 
 // closeHost frees the host slots that nobody holds.

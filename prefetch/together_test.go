@@ -13,6 +13,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -131,5 +132,77 @@ func TestATransformsErrorComesBehindTheBatchesOfItsCopy(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Batches go past a compute stream that is at work to one that is idle; in turn only
+// where both are.
+func TestAnIdleStreamIsPreferred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		co := cpu.Options{Model: &cpu.Model{ComputeEngines: 2}}
+		r := newRig(t, canary{n: 40, width: 4}, co, plain, prefetch.Options{ComputeStreams: 2, Depth: 4})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		next := func() *device.Stream {
+			b, err := rd.Next(t.Context())
+			require.NoError(t, err)
+			defer b.Release()
+			require.NoError(t, r.spin(b.Stream(), 0))
+			time.Sleep(time.Millisecond)
+			return b.Stream()
+		}
+		first, second := next(), next()
+		require.NotSame(t, first, second, "both are idle: in turn")
+		for _, busy := range []*device.Stream{first, second, first} {
+			require.NoError(t, r.spin(busy, time.Minute))
+			for range 3 {
+				require.NotSame(t, busy, next())
+			}
+			require.NoError(t, busy.Synchronize(t.Context()))
+		}
+		require.NoError(t, rd.Close())
+		r.close()
+	})
+}
+
+// A copy goes into one raw buffer while the transform reads the other.
+func TestCopyAndTransformOverlap(t *testing.T) {
+	const ms = time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 40, width: 4}
+		r := newRig(t, data, cpu.Options{Model: modelled(10 * ms)}, plain, prefetch.Options{Transform: passOn(cpuSpin, 10*ms, data)})
+		start := time.Now()
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			if b.Position().Batch == 19 {
+				require.NoError(t, b.Stream().Synchronize(t.Context()))
+			}
+		}
+		require.Equal(t, (20*10+10)*ms, time.Since(start), "20 batches, and the last one's transform")
+		r.close()
+	})
+}
+
+// lengths notes how many bytes each copy to the device has.
+type lengths struct {
+	driver.Device
+	of []int
+}
+
+func (l *lengths) CopyH2D(s driver.Stream, dst driver.Address, src []byte) error {
+	l.of = append(l.of, len(src))
+	return l.Device.CopyH2D(s, dst, src)
+}
+
+// Of a short batch only its own rows travel, also behind full ones of the same copy.
+func TestNoStaleTailTravels(t *testing.T) {
+	for _, per := range []int{1, 4} {
+		drv, err := cpu.New(cpu.Options{})
+		require.NoError(t, err)
+		l := &lengths{Device: drv}
+		r := newRigOn(t, l, cpuSpin, canary{n: 30, width: 5}, loader.Options{BatchSize: 4, Workers: 1}, prefetch.Options{BatchesPerCopy: per})
+		require.NoError(t, r.epochs(1, 0))
+		require.Equal(t, []int{2 * 8, 2 * 5}, l.of[len(l.of)-2:])
+		r.close()
 	}
 }

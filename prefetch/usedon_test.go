@@ -465,3 +465,70 @@ func TestALateReleaseEndsNoOtherLease(t *testing.T) {
 	require.NoError(t, rd.Close())
 	r.close()
 }
+
+// An event that can't be waited for is no reason to free what is in use.
+func TestCloseWaitsWhereAnEventFails(t *testing.T) {
+	boom := errors.New("boom")
+	data := canary{n: 160, width: 16}
+	for name, po := range usedOnForms(data) {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, data, adversarial(time.Millisecond), plain, po)
+					rd, err := r.pf.Open(t.Context())
+					require.NoError(t, err)
+					b, err := rd.Next(t.Context())
+					require.NoError(t, err)
+					got := r.read(b, time.Second)
+					if !late {
+						b.Release()
+					}
+					r.tap.Arm(devicetest.Rule{Op: devicetest.SynchronizeEvent, Event: "consumed", Nth: 1, Err: boom})
+					err = r.pf.Close()
+					if late {
+						b.Release()
+					} else {
+						require.ErrorIs(t, err, boom)
+						r.nothingLeft()
+					}
+					require.NoError(t, r.dev.Synchronize(t.Context()))
+					require.NoError(t, r.verify(got))
+					synctest.Wait()
+					r.nothingLeft()
+					require.NoError(t, rd.Close())
+				})
+			})
+		}
+	}
+}
+
+// UsedOn of one batch beside Next, which delivers another of the same copy.
+func TestUsedOnBesideNext(t *testing.T) {
+	r := newRig(t, canary{n: 400, width: 16}, cpu.Options{}, plain, prefetch.Options{BatchesPerCopy: 8, Depth: 2, ComputeStreams: 2})
+	other := r.stream("other")
+	rd, err := r.pf.Open(t.Context())
+	require.NoError(t, err)
+	var all []reading
+	var wg sync.WaitGroup
+	for {
+		b, err := rd.Next(t.Context())
+		if errors.Is(err, prefetch.ErrLeases) {
+			wg.Wait()
+			continue
+		}
+		if errors.Is(err, prefetch.ErrEpochEnd) {
+			break
+		}
+		require.NoError(t, err)
+		all = append(all, r.read(b, 0))
+		wg.Go(func() {
+			require.NoError(t, b.UsedOn(other))
+			b.Release()
+		})
+	}
+	wg.Wait()
+	require.NoError(t, rd.Close())
+	r.sequence(all, 1)
+	require.NoError(t, other.Close())
+	r.close()
+}
