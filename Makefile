@@ -48,14 +48,15 @@ bench:
 train:
 	$(GO) run ./examples/train
 
-# A minute of random stops, faults and competing loaders under the race detector;
-# another seed, or none, finds other things: make soak SEED=
-SEED ?= 1
+# Random programs over the public API against a reference, and random stops, faults
+# and competing loaders, under the race detector and with all checks: half a minute
+# of each. Longer, and other programs than CI's: make soak LEAT_SOAK=1h SEED=
+LEAT_SOAK ?= 30s
+SEED      ?= 1
 soak:
-	CGO_ENABLED=1 LEAT_SOAK=60s LEAT_SOAK_SEED=$(SEED) $(GO) test -race -run 'Soak' -count=1 ./prefetch
+	CGO_ENABLED=1 LEAT_SOAK=$(LEAT_SOAK) LEAT_SOAK_SEED=$(SEED) $(GO) test -race -tags invariants -count=1 -timeout 0 \
+		-run 'TestSoak|TestLoader|TestPipeline' ./prefetch ./internal/fuzz
 
-# Parsers, and random programs over the public API against a reference, under
-# virtual time. make soak runs the programs longer.
+# Parsers.
 fuzz:
-	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 10s ./loader/idx
-	CGO_ENABLED=1 LEAT_SOAK=30s $(GO) test -race -tags invariants -count=1 ./internal/fuzz
+	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 20s ./loader/idx

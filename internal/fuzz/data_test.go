@@ -136,6 +136,9 @@ func fields(width int, empty bool) []loader.Field {
 	return f
 }
 
+// unknown stands for a sample that is not told, only that it can be read.
+const unknown = -1
+
 // fill is what field "bytes" of a sample holds.
 func fill(b []byte, index, epoch int) {
 	for i := range b {
@@ -337,6 +340,12 @@ func (d data) compare(c contents, e *expected, words *words) error {
 	want := make([]byte, d.Width)
 	for row, index := range e.indices {
 		position := e.position + int64(row)
+		if index == unknown {
+			index = int(int64(binary.LittleEndian.Uint64(c("id")[8*row:])))
+			if index < 0 || index >= d.Samples || d.broken(index, e.epoch) {
+				return fmt.Errorf("row %d is sample %#x, which can't be read", row, index)
+			}
+		}
 		if is := int64(binary.LittleEndian.Uint64(c("id")[8*row:])); is != int64(index) {
 			return fmt.Errorf("row %d is sample %#x, want %d", row, is, index)
 		}

@@ -18,11 +18,16 @@ import (
 
 // hang is how long a program may take by the wall's clock: under virtual time none
 // takes a second, so that one which does waits for a lock.
-const hang = time.Minute
+const hang = 15 * time.Second
+
+type program interface {
+	fmt.Stringer
+	real() bool // runs by the wall's clock
+}
 
 // drive generates programs and runs them: as many as rapid's flags say, or for as
-// long as LEAT_SOAK does.
-func drive[P fmt.Stringer](t *testing.T, generate func(*rapid.T) P, run func(P) error) {
+// long as LEAT_SOAK does, the same ones for the same LEAT_SOAK_SEED.
+func drive[P program](t *testing.T, generate func(*rapid.T) P, run func(P) error) {
 	last := filepath.Join(os.TempDir(), "leat-fuzz-"+t.Name()+"-"+strconv.Itoa(os.Getpid()))
 	defer os.Remove(last) // a crash leaves it
 	programs, failed := 0, false
@@ -32,7 +37,11 @@ func drive[P fmt.Stringer](t *testing.T, generate func(*rapid.T) P, run func(P) 
 			programs++
 			text := p.String()
 			require.NoError(t, os.WriteFile(last, []byte(text), 0o600))
-			if err := bubble(t, text, func() error { return run(p) }); err != nil {
+			around := bubble
+			if p.real() {
+				around = joined
+			}
+			if err := around(t, text, func() error { return run(p) }); err != nil {
 				if !failed { // rapid tells only of the shortest, and not of that where it comes and goes
 					failed = true
 					t.Logf("%v\n%s", err, text)
@@ -41,18 +50,29 @@ func drive[P fmt.Stringer](t *testing.T, generate func(*rapid.T) P, run func(P) 
 			}
 		})
 	}
-	limit := time.Duration(0)
+	limit, first := time.Duration(0), uint64(0)
+	var err error
 	if text := os.Getenv("LEAT_SOAK"); text != "" {
-		var err error
 		limit, err = time.ParseDuration(text)
 		require.NoError(t, err, "LEAT_SOAK")
 	}
-	seed := flag.Lookup("rapid.seed")
+	if text := os.Getenv("LEAT_SOAK_SEED"); text != "" {
+		first, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, "LEAT_SOAK_SEED")
+	}
 	require.NoError(t, flag.Set("rapid.nofailfile", "true")) // the seed is enough
+	given := flag.Lookup("rapid.seed").Value.String()
+	defer func() { require.NoError(t, flag.Set("rapid.seed", given)) }()
+	again := given != "0"
 	start := time.Now()
-	check()
-	for limit > 0 && time.Since(start) < limit && seed.Value.String() == "0" {
+	for round := uint64(1); ; round++ {
+		if first > 0 && !again {
+			require.NoError(t, flag.Set("rapid.seed", fmt.Sprint(first<<32+round)))
+		}
 		check()
+		if again || time.Since(start) >= limit {
+			break
+		}
 	}
 	t.Logf("%d programs in %v", programs, time.Since(start).Round(time.Millisecond))
 }
@@ -60,11 +80,7 @@ func drive[P fmt.Stringer](t *testing.T, generate func(*rapid.T) P, run func(P) 
 // bubble runs a program under virtual time, and waits until no goroutine of it is
 // left.
 func bubble(t *testing.T, text string, run func() error) (err error) {
-	watchdog := time.AfterFunc(hang, func() {
-		fmt.Fprintf(os.Stderr, "a program hangs:\n%s\n%s\n", text, stacks())
-		os.Exit(2)
-	})
-	defer watchdog.Stop()
+	defer watchdog(text).Stop()
 	defer func() {
 		if v := recover(); v != nil { // a deadlock
 			if done := err; done != nil {
@@ -74,19 +90,45 @@ func bubble(t *testing.T, text string, run func() error) (err error) {
 			err = fmt.Errorf("%v\n%s", v, bubbled(stacks()))
 		}
 	}()
-	synctest.Test(t, func(*testing.T) {
-		returned := false
-		defer func() {
-			if v := recover(); v != nil {
-				err = fmt.Errorf("panic: %v\n%s", v, stack())
-			} else if !returned {
-				err = fmt.Errorf("the consumer's goroutine was ended")
-			}
-		}()
-		err = run()
-		returned = true
-	})
+	synctest.Test(t, func(*testing.T) { err = caught(run) })
 	return err
+}
+
+// joined runs a program by the wall's clock, and waits until no goroutine of it is
+// left.
+func joined(_ *testing.T, text string, run func() error) error {
+	defer watchdog(text).Stop()
+	before := runtime.NumGoroutine()
+	err := caught(run)
+	for start := time.Now(); runtime.NumGoroutine() > before && err == nil; time.Sleep(time.Millisecond) {
+		if time.Since(start) > settle {
+			err = fmt.Errorf("goroutines are left behind:\n%s", stacks())
+		}
+	}
+	return err
+}
+
+// caught is the error of a program, or its panic.
+func caught(run func() error) (err error) {
+	returned := false
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, stack())
+		} else if !returned {
+			err = fmt.Errorf("the consumer's goroutine was ended")
+		}
+	}()
+	err = run()
+	returned = true
+	return err
+}
+
+// watchdog ends the process if a program does not.
+func watchdog(text string) *time.Timer {
+	return time.AfterFunc(hang, func() {
+		fmt.Fprintf(os.Stderr, "a program hangs:\n%s\n%s\n", text, stacks())
+		os.Exit(2)
+	})
 }
 
 func stack() []byte {

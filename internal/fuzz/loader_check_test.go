@@ -168,19 +168,8 @@ func (r *loading) stuckIn(err error) (n int, wrong error) {
 	if errors.As(err, &stuck) && r.program.Data.longest() >= stuck.Grace {
 		return r.program.Options.Workers + 5, nil
 	}
-	var e *loader.Error
-	var panicked *loader.PanicError
-	if errors.As(err, &e) && (r.cleansUpBadly() && e.Stage == loader.StageIterate || errors.As(err, &panicked) && errors.Is(err, errUser)) {
-		return 0, nil // it came too late for Next
+	if late(r.program.Data, err) {
+		return 0, nil
 	}
 	return 0, fmt.Errorf("Close: %w", err)
-}
-
-func (r *loading) cleansUpBadly() bool {
-	for _, t := range r.program.Data.Iterator {
-		if t.Kind == yieldsOn || t.Kind == panicsLate || t.Kind == goexitsLate {
-			return true
-		}
-	}
-	return false
 }

@@ -298,3 +298,18 @@ func (f failure) in(e *loader.Error) error {
 	}
 	return nil
 }
+
+// late is a failure of an iterator that came too late for Next.
+func late(d data, err error) bool {
+	var failed *loader.Error
+	var panicked *loader.PanicError
+	if errors.As(err, &panicked) && errors.Is(err, errUser) {
+		return true
+	}
+	for _, t := range d.Iterator {
+		if t.Kind == yieldsOn || t.Kind == panicsLate || t.Kind == goexitsLate || t.Kind == goexits {
+			return errors.As(err, &failed) && failed.Stage == loader.StageIterate
+		}
+	}
+	return false
+}

@@ -106,9 +106,9 @@ func (t trouble) meet(ctx context.Context) (skip int, err error) {
 	return -1, nil
 }
 
-// left are the kinds but for those that LEAT_FUZZ_WITHOUT names, separated by commas:
-// a search goes on while one fault is known and not yet mended.
-func left(kinds []kind) (all []kind) {
+// left are the choices but for those that LEAT_FUZZ_WITHOUT names, separated by
+// commas: a search goes on while one fault is known and not yet mended.
+func left[T ~string](kinds []T) (all []T) {
 	without := strings.Split(os.Getenv("LEAT_FUZZ_WITHOUT"), ",")
 	for _, k := range kinds {
 		if !slices.Contains(without, string(k)) {
@@ -117,6 +117,9 @@ func left(kinds []kind) (all []kind) {
 	}
 	return all
 }
+
+// enabled is whether a choice is left.
+func enabled(choice string) bool { return len(left([]string{choice})) > 0 }
 
 // drawTroubles is a few of the kinds given, at the first n positions.
 func drawTroubles(t *rapid.T, label string, n, most int, kinds ...kind) []trouble {

@@ -1,0 +1,232 @@
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/leat-go/leat/prefetch"
+)
+
+var errLeave = errors.New("the body panics")
+
+// leaving runs a range on a goroutine of its own, which its body may end in any way.
+func (q *pipe) leaving(s pipelineStep, loop func(ctx context.Context, leave func() bool) error) (err error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	turns := 0
+	q.ref.at = q.ld.Normalize(q.ref.at)
+	if q.atEnd() { // no range is empty
+		q.ref.advance(q.ref.next())
+	}
+	leave := func() bool {
+		if turns++; turns < s.Times {
+			return false
+		}
+		switch s.Leave {
+		case "cancel":
+			cancel(errCancel)
+			return false
+		case "panic":
+			panic(errLeave)
+		case "goexit":
+			runtime.Goexit()
+		}
+		return true
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := error(nil)
+		defer func() {
+			if v := recover(); v != nil && v != errLeave {
+				err = fmt.Errorf("panic: %v\n%s", v, stack())
+			}
+			done <- err
+		}()
+		err = loop(ctx, leave)
+	}()
+	return <-done
+}
+
+// rangeOver is a range that is left in one of its ways.
+func (q *pipe) rangeOver(s pipelineStep) error {
+	return q.leaving(s, func(ctx context.Context, leave func() bool) error {
+		over, turn := error(nil), 0
+		start := time.Now()
+		for b, err := range q.pf.Batches(ctx) {
+			switch {
+			case over != nil:
+				return fmt.Errorf("the range goes on behind its error, with %w", err)
+			case err != nil:
+				over = err
+				continue
+			}
+			e, err := q.arrived(b)
+			if err == nil {
+				err = q.prompt(e, time.Since(start))
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := q.use(lease{b, e}, s.Each[turn%len(s.Each)]); err != nil {
+				return err
+			}
+			turn++
+			if leave() {
+				return nil
+			}
+			start = time.Now()
+		}
+		return q.over(ctx, over)
+	})
+}
+
+// over checks the end of a range: err is what it yielded last, nil for a natural end.
+func (q *pipe) over(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return q.natural()
+	case err == errCancel && ctx.Err() != nil:
+		return nil
+	case errors.Is(err, prefetch.ErrLeases) && (len(q.held) > 0 || q.released.Load()):
+		return q.releaseAll()
+	}
+	return q.allowed(err)
+}
+
+// natural is the epoch's end, or that of all epochs.
+func (q *pipe) natural() error {
+	o := q.ref.next()
+	if !o.epochEnd && !o.dataEnd {
+		return fmt.Errorf("the epoch ends, want %v", o)
+	}
+	q.ref.advance(o)
+	return nil
+}
+
+// prompt requires that a batch does not wait for what is behind it.
+func (q *pipe) prompt(e *expected, took time.Duration) error {
+	if took < 900*time.Millisecond {
+		return nil
+	}
+	if slices.ContainsFunc(q.program.Data.Iterator, func(t trouble) bool { return !t.breaks() }) {
+		return nil // it may have been replayed
+	}
+	for _, t := range q.program.Data.Troubles {
+		for p := e.after.Position - 1; p >= 0 && !t.breaks(); p-- {
+			if q.ref.order(e.epoch, p) == t.At {
+				return nil
+			}
+		}
+	}
+	if slices.ContainsFunc(q.program.Bad, func(t trouble) bool { return t.Kind == ignores }) || q.program.Options.OnError != 0 {
+		return nil
+	}
+	return fmt.Errorf("batch %d of epoch %d takes %v, though nothing before its end does", e.batch, e.epoch, took)
+}
+
+// read pulls batches and holds on to some.
+func (q *pipe) read(s pipelineStep) error {
+	return q.leaving(s, func(ctx context.Context, leave func() bool) (err error) {
+		rd, err := q.pf.Open(ctx)
+		if err != nil {
+			return q.over(ctx, err)
+		}
+		defer func() { err = errors.Join(err, q.allowed(rd.Close()), q.allowed(rd.Close())) }()
+		for turn := 0; ; turn++ {
+			b, err := q.next(ctx, rd, s.For)
+			switch {
+			case errors.Is(err, errLimit):
+				if turn > 200 {
+					return nil
+				}
+				continue
+			case err == prefetch.ErrEpochEnd:
+				return q.natural()
+			case errors.Is(err, prefetch.ErrLeases) && (len(q.held) > 0 || q.released.Load()):
+				if err := q.releaseAll(); err != nil {
+					return err
+				}
+				continue
+			case err != nil:
+				if _, again := rd.Next(ctx); again != err && !q.closing.Load() {
+					return fmt.Errorf("Next returns %w, before it returned %w", again, err)
+				}
+				return q.over(ctx, err)
+			}
+			if err := q.keep(b, s.Each[turn%len(s.Each)], s.For); err != nil {
+				return err
+			}
+			if leave() {
+				return nil
+			}
+		}
+	})
+}
+
+// next is one call of Next, or of WaitNext where others will release a batch.
+func (q *pipe) next(ctx context.Context, rd *prefetch.Reader, within time.Duration) (prefetch.Batch, error) {
+	if within == 0 {
+		return rd.Next(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errLimit)
+	defer cancel()
+	var b prefetch.Batch
+	var err error
+	if q.releases.Load() > 0 {
+		b, err = rd.WaitNext(ctx)
+	} else {
+		b, err = rd.Next(ctx)
+	}
+	if err == errLimit && ctx.Err() == nil {
+		err = fmt.Errorf("before its time: %w", err)
+	}
+	return b, err
+}
+
+// keep uses a batch that was pulled, and releases it now, beside, or another time.
+func (q *pipe) keep(b prefetch.Batch, how string, after time.Duration) error {
+	e, err := q.arrived(b)
+	if err != nil {
+		return err
+	}
+	l := lease{b, e}
+	switch how {
+	case "hold":
+		q.held = append(q.held, l)
+		q.most = max(q.most, len(q.held))
+		return q.look(l, how)
+	case "release beside":
+		err := q.look(l, how)
+		q.releases.Add(1)
+		q.released.Store(true)
+		q.beside.Go(func() {
+			time.Sleep(after)
+			b.Release()
+			q.releases.Add(-1)
+		})
+		return err
+	}
+	released, err := q.use(l, how)
+	if !released {
+		b.Release()
+	}
+	return err
+}
+
+// releaseAll gives back what is held, which has stayed as it was.
+func (q *pipe) releaseAll() error {
+	var errs []error
+	for _, l := range q.held {
+		errs = append(errs, q.look(l, "held"))
+		l.batch.Release()
+	}
+	q.held = nil
+	for q.releases.Load() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	return errors.Join(errs...)
+}
