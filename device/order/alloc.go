@@ -25,9 +25,11 @@ func (d *Device) RegisterHost(mem []byte, config driver.HostConfig) error {
 	if err := d.Device.RegisterHost(mem, config); err != nil {
 		return d.ended(err)
 	}
-	d.gave(hostBlock(mem, "registered memory"))
+	d.gave(hostBlock(mem, registered))
 	return nil
 }
+
+const registered = "registered memory"
 
 func hostBlock(mem []byte, kind string) *block {
 	return &block{lo: start(mem), hi: start(mem) + uint64(len(mem)), kind: kind}
@@ -39,44 +41,43 @@ func (d *Device) gave(b *block) {
 	b.site = c.here("Alloc", "", 2)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.memory.find(b.lo); old != nil && old.lo == b.lo && old.hi == b.hi {
-		old.users++ // pinned on a second device
-		return
+	if old := c.memory.find(b.lo); b.kind == registered && old != nil && b.hi <= old.hi {
+		return // pinned on a second device
 	}
-	b.users = 1
 	c.memory.add(b)
 }
 
 func (d *Device) Free(p driver.Address) error {
-	return d.free(opFree, uint64(p), func() error { return d.Device.Free(p) })
+	c := d.checker
+	x := span{lo: uint64(p), write: true}
+	c.mu.Lock()
+	if b := c.memory.find(x.lo); b != nil {
+		x.hi = b.hi
+	}
+	c.mu.Unlock()
+	return d.free(opFree, x, func() error { return d.Device.Free(p) })
 }
 
 func (d *Device) FreeHost(mem []byte) error {
-	return d.free(opFreeHost, start(mem), func() error { return d.Device.FreeHost(mem) })
+	return d.free(opFreeHost, hostSpan(mem, true), func() error { return d.Device.FreeHost(mem) })
 }
 
 func (d *Device) UnregisterHost(mem []byte) error {
-	return d.free(opUnregisterHost, start(mem), func() error { return d.Device.UnregisterHost(mem) })
+	return d.free(opUnregisterHost, hostSpan(mem, true), func() error { return d.Device.UnregisterHost(mem) })
 }
 
-// free ends the block that begins at lo. For the order it is a write by the host.
-func (d *Device) free(op string, lo uint64, free func() error) error {
-	c := d.checker
-	c.mu.Lock()
-	b := c.memory.find(lo)
-	c.mu.Unlock()
-	if b == nil || b.lo != lo {
-		return d.ended(free())
-	}
-	if err := d.hostUses(op, span{b.lo, b.hi, true}, nil, 2); err != nil {
+// free ends memory. For the order it is a write by the host.
+func (d *Device) free(op string, x span, free func() error) error {
+	if err := d.hostUses(op, x, nil, 2); err != nil {
 		return err
 	}
 	if err := free(); err != nil {
 		return d.ended(err)
 	}
+	c := d.checker
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b.users--; b.users == 0 {
+	if b := c.memory.find(x.lo); b != nil && b.lo == x.lo && b.hi == x.hi {
 		c.memory.remove(b)
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 type block struct {
 	lo, hi   uint64
 	kind     string
-	users    int // devices that have it pinned, or 1
 	site     *site
 	describe func(offset, bytes int64) (name, hint string)
 }
