@@ -3,6 +3,7 @@ package order_test
 import (
 	"context"
 	"time"
+	"unsafe"
 
 	"github.com/leat-go/leat/device/driver"
 )
@@ -15,15 +16,15 @@ type fake struct {
 	spaces  map[int64][]driver.Address
 	sizes   map[driver.Address]int64
 	next    driver.Address
-	host    map[*byte]driver.Address
 
-	done  bool   // what EventDone and StreamDone answer
-	funcs func() // the last HostFunc's
+	oneHandle bool   // an adopted stream has its native handle, as CUDA's have
+	done      bool   // what EventDone and StreamDone answer
+	funcs     func() // the last HostFunc's
 }
 
 func newFake(index int, handles *uintptr) *fake {
 	return &fake{index: index, handles: handles, next: driver.Address(1<<40 + index<<32), spaces: map[int64][]driver.Address{},
-		sizes: map[driver.Address]int64{}, host: map[*byte]driver.Address{}}
+		sizes: map[driver.Address]int64{}}
 }
 
 func (f *fake) handle() uintptr { *f.handles++; return *f.handles }
@@ -36,7 +37,12 @@ func (f *fake) Close() error                           { return nil }
 func (f *fake) NewStream(driver.StreamConfig) (driver.Stream, error) {
 	return driver.Stream(f.handle()), nil
 }
-func (f *fake) AdoptStream(uintptr) (driver.Stream, error)             { return driver.Stream(f.handle()), nil }
+func (f *fake) AdoptStream(native uintptr) (driver.Stream, error) {
+	if f.oneHandle {
+		return driver.Stream(native), nil
+	}
+	return driver.Stream(f.handle()), nil
+}
 func (f *fake) FreeStream(driver.Stream) error                         { return nil }
 func (f *fake) StreamDone(driver.Stream) (bool, error)                 { return f.done, nil }
 func (f *fake) SynchronizeStream(context.Context, driver.Stream) error { return nil }
@@ -79,12 +85,7 @@ func (f *fake) UnregisterHost([]byte) error                  { return nil }
 
 // HostAddress is elsewhere than the host's own, as on some machines.
 func (f *fake) HostAddress(mem []byte) (driver.Address, error) {
-	p, ok := f.host[&mem[0]]
-	if !ok {
-		p, _ = f.Alloc(int64(len(mem)))
-		f.host[&mem[0]] = p
-	}
-	return p, nil
+	return driver.Address(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) + 1<<50, nil
 }
 
 func (f *fake) CopyH2D(driver.Stream, driver.Address, []byte) error         { return nil }
