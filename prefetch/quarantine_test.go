@@ -85,3 +85,33 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 		}
 	}
 }
+
+// Other batches of a slot in quarantine may still be copied when Close comes: it waits
+// for that before it frees what the copy writes.
+func TestCloseWaitsForCopiesOfASlotInQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn, inside := make(chan struct{}), make(chan struct{})
+		data := canary{n: 80, width: 8, read: func(_ context.Context, i int) error {
+			if i == 4 {
+				close(inside)
+				<-goOn
+			}
+			return nil
+		}}
+		r := newRig(t, data, adversarial(20*time.Second), loader.Options{BatchSize: 2, Workers: 1, GracePeriod: time.Second},
+			prefetch.Options{BatchesPerCopy: 3, HostSlots: 1, CloseTimeout: time.Hour})
+		start := time.Now()
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		<-inside
+		synctest.Wait() // those before it are on their way, and nobody gets them
+		var stuck *loader.StuckError
+		require.ErrorAs(t, rd.Close(), &stuck)
+		require.ErrorContains(t, r.pf.Close(), "1 of 1 buffers are not back")
+		require.GreaterOrEqual(t, time.Since(start), 20*time.Second)
+		close(goOn)
+		synctest.Wait()
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		r.nothingLeft()
+	})
+}
