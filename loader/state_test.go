@@ -128,7 +128,7 @@ func TestAStatesNumbersAreChecked(t *testing.T) {
 			{"Seed", "seed", "1"},
 			{"Shuffle", "shuffle", true},
 			{"Epoch", "epoch", -1}, {"Epoch", "epoch", math.MaxInt}, {"Epoch", "epoch", 1<<30 + 1}, {"Epoch", "epoch", math.MinInt},
-			{"Position", "position", -1}, {"Position", "position", math.MinInt64},
+			{"Position", "position", -1}, {"Position", "position", int64(math.MinInt64)},
 			{"Substituted", "substituted", -1}, {"Substituted", "substituted", 5}, {"Substituted", "substituted", math.MaxInt},
 			{"World", "world", -4}, {"Batch", "batch", math.MinInt},
 		} {
