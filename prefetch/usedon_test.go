@@ -469,7 +469,7 @@ func TestALateReleaseEndsNoOtherLease(t *testing.T) {
 // An event that can't be waited for is no reason to free what is in use.
 func TestCloseWaitsWhereAnEventFails(t *testing.T) {
 	boom := errors.New("boom")
-	data := canary{n: 160, width: 16}
+	data := canary{n: 2, width: 16} // one batch: no upload waits for its slot
 	for name, po := range usedOnForms(data) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, late), func(t *testing.T) {
