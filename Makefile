@@ -3,7 +3,7 @@
 GO          ?= go
 CLANG       ?= clang-14
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
-PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 linux/386
 
 .PHONY: all ci test race invariants lint cross ptx ptx-check bench train soak fuzz
 

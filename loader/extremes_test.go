@@ -57,6 +57,9 @@ func TestEveryNumberInOptionsAtItsExtremes(t *testing.T) {
 				continue
 			}
 			if err != nil {
+				if path == "BatchSize" && math.MaxInt == math.MaxInt32 && x > 0 {
+					continue // the fields of so many rows are too large
+				}
 				want := []string{path}
 				if path == "Shard.Count" && x > 0 && x <= math.MaxInt32 {
 					want = []string{"BatchSize"} // the global batch's

@@ -21,7 +21,7 @@ func span[T uint8 | int | float32](n int) []T {
 
 func TestTensorsBecomeFields(t *testing.T) {
 	x := tensor.New(tensor.WithShape(5, 2, 3), tensor.WithBacking(span[float32](30)))
-	y := tensor.New(tensor.WithShape(5), tensor.WithBacking([]int{10, 11, 12, 13, 14}))
+	y := tensor.New(tensor.WithShape(5), tensor.WithBacking([]int64{10, 11, 12, 13, 14}))
 	ok := tensor.New(tensor.WithShape(5, 1), tensor.WithBacking([]bool{true, false, true, false, true}))
 	ds, err := loader.FromTensors([]string{"x", "y", "ok"}, x, y, ok)
 	require.NoError(t, err)

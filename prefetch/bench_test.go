@@ -3,6 +3,7 @@ package prefetch_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/leat-go/leat/device"
@@ -15,7 +16,7 @@ import (
 // nothing is a dataset without bytes: what is left is the machinery.
 type nothing struct{}
 
-func (nothing) Len() int { return 1 << 40 }
+func (nothing) Len() int { return min(1<<40, math.MaxInt) }
 func (nothing) Fields() []loader.Field {
 	return []loader.Field{{Name: "none", DType: dtype.Uint8, Shape: []int{1}}}
 }

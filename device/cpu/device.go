@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,7 +82,7 @@ func newDevice(o Options) *Device {
 		options: o,
 		name:    driver.DeviceName(driver.Properties{Kind: kind, Index: o.Index}),
 		opened:  time.Now(),
-		handle:  uintptr(number << 32 & (1<<62 - 1)),
+		handle:  uintptr(number << (bits.UintSize / 2) & (1<<(bits.UintSize-2) - 1)),
 		streams: make(map[driver.Stream]*stream),
 		events:  make(map[driver.Event]*event),
 		working: make(map[*stream]struct{}),

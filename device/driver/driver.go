@@ -14,7 +14,7 @@ type (
 	Event uintptr
 	// Address is a place in device memory. Host code never dereferences it; the
 	// CPU device's addresses are as unreadable for the host as a GPU's.
-	Address uintptr
+	Address uint64
 )
 
 // Device is one device as its driver sees it.

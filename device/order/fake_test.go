@@ -23,7 +23,7 @@ type fake struct {
 }
 
 func newFake(index int, handles *uintptr) *fake {
-	return &fake{index: index, handles: handles, next: driver.Address(1<<40 + index<<32), spaces: map[int64][]driver.Address{},
+	return &fake{index: index, handles: handles, next: 1<<40 + driver.Address(index)<<32, spaces: map[int64][]driver.Address{},
 		sizes: map[driver.Address]int64{}}
 }
 

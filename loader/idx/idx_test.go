@@ -94,9 +94,9 @@ func TestEveryTypeComesOutLittleEndian(t *testing.T) {
 }
 
 func TestNoElementsIsAnArray(t *testing.T) {
-	a, err := idx.Read(bytes.NewReader(file(0x0d, []uint32{5, 0, 1 << 31, 1 << 31, 1 << 31}, []byte{})))
+	a, err := idx.Read(bytes.NewReader(file(0x0d, []uint32{5, 0, 1 << 30, 1 << 30, 1 << 30}, []byte{})))
 	require.NoError(t, err)
-	require.Equal(t, []int{5, 0, 1 << 31, 1 << 31, 1 << 31}, a.Shape)
+	require.Equal(t, []int{5, 0, 1 << 30, 1 << 30, 1 << 30}, a.Shape)
 	require.Empty(t, a.Data)
 }
 

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -189,7 +190,7 @@ func TestMistakes(t *testing.T) {
 func TestRefusedMemoryLeavesNothingBehind(t *testing.T) {
 	r := kerneltest.CPU(t)
 	before := r.Device.Usage()
-	_, err := New(r.Stream, Options{Inputs: 1 << 40, Classes: 1 << 10, MaxBatch: 1})
+	_, err := New(r.Stream, Options{Inputs: math.MaxInt >> 23, Classes: 1 << 10, MaxBatch: 1})
 	require.ErrorIs(t, err, device.ErrOutOfMemory)
 	after := r.Device.Usage()
 	after.Allocations = before.Allocations
