@@ -313,6 +313,7 @@ func TestAReleaseThatFailsIsNoReasonToOverwrite(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						co := adversarial(time.Millisecond)
 						co.Model.ComputeEngines = 3
+						po.CloseTimeout = time.Minute
 						r := newRig(t, data, co, plain, po)
 						other := r.stream("other")
 						r.before.Streams++
