@@ -45,6 +45,11 @@
 // error surfaces at a later call, with Async set. After ErrFault the device is
 // lost to this process.
 //
+// With LEAT_ORDER=1 in the environment, or with a driver wrapped by hand, package
+// device/order checks that every two accesses to the same memory are ordered by a wait,
+// and names the one that is missing. What it can't see, the host's own use of pinned
+// memory for one, is told by HostReads, HostWrites, Stream.Uses and a Witness.
+//
 // With -tags invariants a Wait for an event that was never recorded, a silent
 // no-op on every device, is an error that names the event.
 package device

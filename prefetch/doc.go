@@ -61,6 +61,15 @@
 // Package internal/slotmodel goes through every order in which the slots' life can
 // happen, with every fault, and finds the one that breaks if an edge is missing.
 //
+// # Checking a step
+//
+// Run a program with LEAT_ORDER=1, and package device/order follows every copy, kernel,
+// Record and Wait, the pipeline's and yours. A step that submits to a stream which is
+// neither the batch's own nor known by UsedOn gets an error from the call that touches
+// the batch, with the slot, the batch and the field, both places in the code, and what to
+// do; no byte need be wrong for that. This package's tests run so, and every edge of
+// protocol.go and stages.go, swallowed, is named.
+//
 // # Life of a Prefetcher
 //
 // New allocates; nothing runs before the first Open, which a range begins with. A

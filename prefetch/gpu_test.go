@@ -227,7 +227,7 @@ func TestGPUTwoPrefetchersOnOneDevice(t *testing.T) {
 
 func TestGPUSteadyStateAllocatesNothing(t *testing.T) {
 	data := canary{n: 1 << 20, width: 256}
-	r := newRigOn(t, gpu(t).Driver(), latch.Spin, data, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4},
+	r := newRigOn(t, driver.Unwrap(gpu(t).Driver()), latch.Spin, data, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4},
 		prefetch.Options{Timing: true, Transform: passOn(latch.Spin, 0, data)})
 	r.steady(64 * 256)
 	r.close()

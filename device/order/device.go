@@ -237,6 +237,9 @@ func (d *Device) NewEvent(config driver.EventConfig) (driver.Event, error) {
 	d.checker.mu.Lock()
 	defer d.checker.mu.Unlock()
 	w, _ := config.Witness.(*witness)
+	if w != nil && w.device.checker != d.checker {
+		w = nil // it tells another Checker, and not this one
+	}
 	d.events[e] = &event{name: config.Name, witness: w}
 	return e, nil
 }

@@ -72,5 +72,9 @@
 //
 // Reports are one of each pair of places, and the first 1000 of those.
 //
-// Off, it costs nothing: the driver is not wrapped.
+// Off, it costs nothing: the driver is not wrapped. On, a call takes 0.9 µs more, most of
+// it for the caller's stack, and in steady state allocates nothing; on an H200 a batch of
+// prefetch's is launched 16 µs after the call of Next instead of 10 (go test -bench Calls;
+// leat bench -only next; an H200's machine, 2026-11-30). All devices of a Checker share a
+// mutex, which is never held while a driver works.
 package order

@@ -45,6 +45,29 @@ func TestMemoryIsBounded(t *testing.T) {
 	require.NoError(t, r.checker.Err())
 }
 
+// In steady state checking allocates nothing, as drivers don't.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	r := newRig(t, order.Options{})
+	w := r.dev.NewWitness()
+	copied, err := r.dev.NewEvent(device.EventOptions{Witness: w})
+	r.do(err)
+	up, compute, ready, consumed := r.stream("up"), r.stream("compute"), r.event("ready"), r.event("consumed")
+	v, h := r.buffer(4096), r.pinned(4096)
+	r.drv.done = true
+	batch := func() {
+		_, err := consumed.Done()
+		if err = errors.Join(err, w.HostAtRest(h.Bytes()), up.Wait(consumed), up.CopyH2D(v.View(), h.Bytes()), up.Record(copied),
+			up.Record(ready), compute.Wait(ready), compute.Memset(v.View().Slice(64, 64), 1), reads(compute, v.View().Slice(256, 512)),
+			compute.Record(consumed), copied.Synchronize(ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allocs := testing.AllocsPerRun(1000, batch)
+	if !raceEnabled {
+		require.Zero(t, allocs)
+	}
+}
+
 // Any number of goroutines may use a checked device, each other's streams and events
 // included.
 func TestManyGoroutines(t *testing.T) {

@@ -218,11 +218,13 @@ func (m *shadow) drop(lo, hi uint64) {
 		}
 		end++
 		if c.lo < lo {
-			out = append(out, cell{c.lo, lo, c.list})
+			out = append(out, cell{c.lo, lo, m.clone(c.list)})
 		}
 		if c.hi > hi {
 			out = append(out, cell{hi, c.hi, m.clone(c.list)})
 		}
+		clear(c.list)
+		m.spare = append(m.spare, c.list[:0])
 	}
 	if endChunk > chunk || end > i {
 		m.replace(chunk, i, endChunk, end, out)
