@@ -20,7 +20,7 @@ figure against what the same run measured of the machine itself:
 	stages     the same with results back, and both directions of the bus at once
 	images     shuffled 3×224×224 images in memory, against the bus's own rate, and
 	           the step with 3 ms of compute
-	samples    the same with 28×28 samples, in batches of 512 and 4096
+	samples    the same with 28×28 samples, in batches of 128, 512 and 4096
 	next       from Next to launchable, without waiting; allocations a batch
 	recycler   its share of a core when copies take a millisecond
 	pinning    1 GiB of slots against cuMemHostAlloc
