@@ -190,6 +190,7 @@ func TestASourceOfOnePassGoesOnBehindAMalformedRequest(t *testing.T) {
 						if err != nil {
 							require.ErrorAs(t, err, &mine)
 							failed = append(failed, mine.sample)
+							require.LessOrEqual(t, len(failed), 6, "each is reported once")
 							continue
 						}
 						all = append(all, r.hand(b))
