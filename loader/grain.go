@@ -20,15 +20,30 @@ func (r *Run) grain(rows int) int {
 	workers := len(r.workers)
 	even := (rows + workers - 1) / workers
 	if cost := r.cost.Load(); cost > 0 {
-		even = max(min(even, int(costUnit*longest)/int(cost)), int(costUnit*shortest)/int(cost))
+		most, least := costUnit*int64(longest)/cost, costUnit*int64(shortest)/cost
+		even = int(min(max(min(int64(even), most), least), maxChunk))
 	}
 	return min(max(even, 1), maxChunk)
 }
 
+// tally is what a worker has not measured yet. Where the clock is coarse (Windows
+// moves it on every 0.5 to 15 ms) most chunks take no time, and one as much as a
+// tick: only all of them from one tick to the next tell what a sample costs.
+type tally struct {
+	took time.Duration
+	rows int
+}
+
 // measure takes a chunk's time into the cost of a sample. Workers that measure at
 // once may lose one another's, which does no harm.
-func (r *Run) measure(took time.Duration, rows int) {
-	cost, old := costUnit*int64(took)/int64(rows), r.cost.Load()
+func (r *Run) measure(t *tally, took time.Duration, rows int) {
+	t.took += took
+	t.rows += rows
+	if t.took <= 0 {
+		return
+	}
+	cost, old := max(costUnit*int64(t.took)/int64(t.rows), 1), r.cost.Load()
+	*t = tally{}
 	if old > 0 {
 		cost = old + (cost-old)/4
 	}

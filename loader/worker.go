@@ -24,6 +24,7 @@ type worker struct {
 	run     *Run
 	row     Row
 	indices []int // of the chunk at hand
+	tally   tally
 
 	// What a report on a worker that hangs needs; see suspect.
 	goroutine atomic.Uint64
@@ -92,7 +93,7 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 	w.busy.Add(int64(took))
 	if ok {
 		b.written.Add(int64(c.hi - c.lo))
-		w.run.measure(took, c.hi-c.lo)
+		w.run.measure(&w.tally, took, c.hi-c.lo)
 	}
 }
 
