@@ -26,6 +26,16 @@ func (r *Run) grain(rows int) int {
 	return min(max(even, 1), maxChunk)
 }
 
+// patience is the number of samples between two looks at the context, each of which
+// costs as much as the copy of a few hundred bytes: 1 but for samples that are sure to
+// be over at once.
+func (r *Run) patience() int {
+	if cost := r.cost.Load(); cost > 0 && cost < costUnit*250 {
+		return 8
+	}
+	return 1
+}
+
 // tally is what a worker has not measured yet. Where the clock is coarse (Windows
 // moves it on every 0.5 to 15 ms) most chunks take no time, and one as much as a
 // tick: only all of them from one tick to the next tell what a sample costs.

@@ -111,13 +111,13 @@ func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int, ok bool) 
 			next, ok = w.failed(ctx, c, row, err)
 		}
 	}()
-	done := ctx.Done()
-	for ; row < c.hi; row++ {
-		select {
-		case <-done: // costs a load while it is open
-			returned = true
-			return row, false
-		default:
+	every := w.run.patience()
+	for look := 0; row < c.hi; row++ {
+		if look--; look < 0 {
+			if look = every - 1; ctx.Err() != nil {
+				returned = true
+				return row, false
+			}
 		}
 		position := c.batch.filled.Position + int64(row)
 		w.row.move(row, position)
