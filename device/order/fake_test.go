@@ -2,6 +2,7 @@ package order_test
 
 import (
 	"context"
+	"math/bits"
 	"time"
 	"unsafe"
 
@@ -23,7 +24,7 @@ type fake struct {
 }
 
 func newFake(index int, handles *uintptr) *fake {
-	return &fake{index: index, handles: handles, next: 1<<40 + driver.Address(index)<<32, spaces: map[int64][]driver.Address{},
+	return &fake{index: index, handles: handles, next: 1<<(bits.UintSize-2) + driver.Address(index)<<24, spaces: map[int64][]driver.Address{},
 		sizes: map[driver.Address]int64{}}
 }
 
@@ -85,7 +86,7 @@ func (f *fake) UnregisterHost([]byte) error                  { return nil }
 
 // HostAddress is elsewhere than the host's own, as on some machines.
 func (f *fake) HostAddress(mem []byte) (driver.Address, error) {
-	return driver.Address(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) + 1<<50, nil
+	return driver.Address(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) + 1<<(bits.UintSize-3), nil
 }
 
 func (f *fake) CopyH2D(driver.Stream, driver.Address, []byte) error         { return nil }

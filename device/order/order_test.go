@@ -64,6 +64,11 @@ func TestWhatOrdersNothing(t *testing.T) {
 			e := r.event("e")
 			r.do(b.Record(e), b.Wait(e), a.Record(e))
 		},
+		"a wait for what was never recorded": func(r *rig, _, b *device.Stream) {
+			if !invariantsOn { // there it is an error
+				r.do(b.Wait(r.event("e")))
+			}
+		},
 		"a wait on a third stream": func(r *rig, a, _ *device.Stream) {
 			e := r.event("e")
 			r.do(a.Record(e), r.stream("c").Wait(e))

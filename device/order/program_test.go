@@ -80,8 +80,6 @@ func (i instr) String() string {
 	return fmt.Sprintf("{kind %d stream %d event %d memory %d form %d uses %v done %v}", i.kind, i.stream, i.event, i.memory, i.form, i.uses, i.done)
 }
 
-func onDevice(memory int) int { return []int{0, 1, 0, -1, -1}[memory] }
-
 // random is an instruction, of those that need no fixing a correct one or not.
 func random(r *rand.Rand) instr {
 	i := instr{kind: kind(r.IntN(int(kinds))), stream: r.IntN(streamsOf), event: r.IntN(eventsOf), done: r.IntN(2) == 0}
