@@ -9,6 +9,7 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/device/devicetest"
+	"github.com/leat-go/leat/device/order"
 	"github.com/leat-go/leat/pinnedpool"
 )
 
@@ -29,7 +30,9 @@ func newRig(t *testing.T, co cpu.Options, o pinnedpool.Options) *rig {
 	t.Helper()
 	drv, err := cpu.New(co)
 	require.NoError(t, err)
-	r := &rig{t: t, tap: devicetest.NewTap(drv)}
+	checker := order.New(order.Options{ListOnly: true})
+	t.Cleanup(func() { require.NoError(t, checker.Err()) })
+	r := &rig{t: t, tap: devicetest.NewTap(checker.Wrap(drv))}
 	r.dev = device.New(r.tap)
 	r.copies, err = r.dev.NewStream(device.StreamOptions{Name: "copies"})
 	require.NoError(t, err)
