@@ -6,7 +6,13 @@ import "math/bits"
 // that it costs a sample no allocation, however many fields there are.
 type fieldSet []uint64
 
-func newFieldSet(fields int) fieldSet { return make(fieldSet, (fields+63)/64) }
+// newFieldSet makes an empty set. It has cache lines of its own: each worker writes to
+// its set for every sample, and sharing a line more than halves their rate.
+func newFieldSet(fields int) fieldSet {
+	const line = 16 // words: two of 64 bytes, since processors fetch them in pairs
+	words := (fields + 63) / 64
+	return make(fieldSet, words, (words+line-1)/line*line)
+}
 
 func (s fieldSet) add(field int) { s[uint(field)/64] |= 1 << (uint(field) % 64) }
 
