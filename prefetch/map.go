@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -386,8 +387,17 @@ func (p *Prefetcher) dropDownloads(ctx context.Context) {
 	}
 	if err := free(ctx); err != nil {
 		p.users.Add(1)
+		done := make(chan struct{})
+		p.mu.Lock()
+		p.reapers = append(p.reapers, done)
+		p.mu.Unlock()
 		go func() { // the reaper: it ends when the device's work does
-			p.keep(errors.Join(free(context.Background()), p.leave()))
+			err := free(context.Background())
+			p.mu.Lock()
+			p.reapers = slices.DeleteFunc(p.reapers, func(c chan struct{}) bool { return c == done })
+			p.mu.Unlock()
+			close(done)
+			p.keep(errors.Join(err, p.leave()))
 		}()
 	}
 }

@@ -65,7 +65,8 @@ type Prefetcher struct {
 	retired   []*carrier           // on which an operation failed
 	uncertain []*pinnedpool.Buffer // host slots that a failed upload may still read
 	closing   bool
-	reaping   bool // what comes back is freed by who brings it
+	reapers   []chan struct{} // each closed when a ring that a Map has left is freed
+	reaping   bool            // what comes back is freed by who brings it
 }
 
 // New makes a Prefetcher that uploads ld's batches to compute's device for work on
@@ -247,7 +248,7 @@ func (p *Prefetcher) State() loader.State {
 }
 
 // Restore continues where st was taken. It fails, and changes nothing, if st is of
-// another dataset, seed or version, or if a range or Reader is open.
+// another dataset, seed or version, or where Seek would.
 func (p *Prefetcher) Restore(st loader.State) error {
 	if err := p.loader.Check(st); err != nil {
 		return fmt.Errorf("prefetch: Restore: %w", err)
@@ -260,8 +261,9 @@ func (p *Prefetcher) Restore(st loader.State) error {
 }
 
 // Seek moves the cursor to a sample position of an epoch, both from 0: the next
-// global batch starts there. It fails if there is no such place, or if a range or
-// Reader is open.
+// global batch starts there. It fails, and changes nothing, if there is no such place,
+// if a range or Reader is open, or if user code that works ahead for the present place
+// does not stop: then it may be called again.
 func (p *Prefetcher) Seek(epoch int, position int64) error {
 	to := p.loader.StateAt(loader.Cursor{})
 	to.Epoch, to.Position = epoch, position
@@ -278,18 +280,17 @@ func (p *Prefetcher) seek(cursor loader.Cursor) error {
 		return ErrBusy
 	}
 	defer p.reading.Store(false)
-	err := p.stop() // the look-ahead is for another place
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.run != nil { // it could not be stopped
+	if err := p.stop(); err != nil { // the look-ahead is for another place
 		return err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.cursor = cursor
 	if p.replaced.before(cursor) != cursor.Substituted { // a state knows of others
 		p.replaced = p.replaced[:0]
 	}
 	p.replaced.note(cursor)
-	return err
+	return nil
 }
 
 // delivered moves the cursor behind a batch (P5).

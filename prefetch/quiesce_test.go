@@ -2,12 +2,14 @@ package prefetch_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -55,6 +57,129 @@ func TestQuiesceIsBusyDuringAMap(t *testing.T) {
 			require.ErrorIs(t, r.pf.Quiesce(t.Context()), prefetch.ErrBusy)
 		}
 		require.NoError(t, r.pf.Quiesce(t.Context()), "also where nothing runs")
+		r.close()
+	})
+}
+
+// A Quiesce that could not stop the uploader has thrown away what was ahead. The range
+// that it is called from does not go on behind that: it says what is stuck, and the
+// next one goes on with the batch that is due.
+func TestAQuiesceThatFailsSkipsNothing(t *testing.T) {
+	for _, per := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			data, stuck := canary{n: 16, width: 8}, true
+			pass := passOn(cpuSpin, 0, data)
+			apply := pass.Apply
+			pass.Apply = func(s *device.Stream, out, in prefetch.Fields) error {
+				if in.Position().Batch == 5 && stuck {
+					stuck = false
+					time.Sleep(10 * time.Second)
+				}
+				return apply(s, out, in)
+			}
+			r := newRig(t, data, adversarial(time.Millisecond),
+				loader.Options{BatchSize: 1, Workers: 1, Epochs: 1, GracePeriod: time.Second},
+				prefetch.Options{Depth: 8, HostSlots: 8, BatchesPerCopy: per, Transform: pass})
+			var all []reading
+			report := new(prefetch.StuckError)
+			for b, err := range r.pf.Batches(t.Context()) {
+				if err != nil {
+					require.ErrorAs(t, err, &report)
+					break
+				}
+				all = append(all, r.read(b, 0))
+				if len(all) == 2 {
+					time.Sleep(time.Second)
+					require.ErrorAs(t, r.pf.Quiesce(t.Context()), &report)
+				}
+			}
+			require.Len(t, all, 2)
+			require.Equal(t, 5, report.Position.Batch)
+			time.Sleep(10 * time.Second)
+			for b, err := range r.pf.Batches(t.Context()) {
+				require.NoError(t, err)
+				all = append(all, r.read(b, 0))
+			}
+			require.Len(t, all, 16)
+			require.NoError(t, r.dev.Synchronize(t.Context()))
+			for i, got := range all {
+				require.Equal(t, i, got.at.Batch)
+				require.NoError(t, r.verify(got))
+			}
+			r.close()
+		})
+	}
+}
+
+func TestQuiesceBesideACloseIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), plain, prefetch.Options{CloseTimeout: time.Minute})
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			r.read(b, 10*time.Second)
+			break
+		}
+		done := make(chan error)
+		go func() { done <- r.pf.Close() }()
+		synctest.Wait()
+		require.ErrorIs(t, r.pf.Quiesce(t.Context()), prefetch.ErrClosed)
+		require.NoError(t, <-done)
+		r.close()
+	})
+}
+
+// What a Map that was left has under way ends before Quiesce returns, also where the Map
+// itself did not wait for it.
+func TestQuiesceWaitsForWhatAMapHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), plain, prefetch.Options{CloseTimeout: 3 * time.Millisecond})
+		for _, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(10*time.Millisecond))) {
+			require.NoError(t, err)
+			break
+		}
+		reader, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		b, err := reader.Next(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, r.pf.Quiesce(t.Context()))
+		calls := r.tap.Calls()
+		time.Sleep(time.Second)
+		require.Equal(t, calls, r.tap.Calls())
+		b.Release()
+		require.NoError(t, reader.Close())
+		r.close()
+	})
+}
+
+// A Seek that fails has not moved the cursor, and the next one succeeds.
+func TestASeekThatFailsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		data := canary{n: 8, width: 8, read: func(context.Context, int) error {
+			if reads.Add(1) == 9 { // the look-ahead into the next epoch
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		}}
+		r := newRig(t, data, adversarial(time.Millisecond),
+			loader.Options{BatchSize: 2, Workers: 1, Epochs: 3, GracePeriod: time.Second}, prefetch.Options{Depth: 1, HostSlots: 1})
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			r.read(b, 0)
+		}
+		time.Sleep(time.Second)
+		require.Error(t, r.pf.Seek(0, 4))
+		require.Equal(t, 1, r.pf.Epoch())
+		require.Zero(t, r.pf.State().Position)
+		time.Sleep(20 * time.Second)
+		require.NoError(t, r.pf.Seek(0, 4))
+		n := 0
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			require.Equal(t, 2+n, b.Position().Batch)
+			n++
+		}
+		require.Equal(t, 2, n)
 		r.close()
 	})
 }

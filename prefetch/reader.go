@@ -2,6 +2,7 @@ package prefetch
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/leat-go/leat/device"
@@ -159,10 +160,7 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 // resume starts again what Quiesce has stopped in the middle of the epoch.
 func (r *Reader) resume(ctx context.Context) error {
 	p := r.p
-	p.mu.Lock()
-	resting := p.run == nil && p.cursor.Epoch == r.epoch && !p.closing
-	p.mu.Unlock()
-	if !resting || p.finished() {
+	if !p.atRest() || p.Epoch() != r.epoch || p.finished() {
 		return nil
 	}
 	return p.start(ctx)
@@ -170,7 +168,7 @@ func (r *Reader) resume(ctx context.Context) error {
 
 // foundTheEnd reports whether the epoch was over before the Reader began. Where
 // nobody knows the number of samples, a cursor behind the last of them does not tell.
-func (r *Reader) foundTheEnd() bool { return !r.begun && r.p.run != nil && r.p.place().Position > 0 }
+func (r *Reader) foundTheEnd() bool { return !r.begun && !r.p.atRest() && r.p.place().Position > 0 }
 
 // nextEpoch goes on to the next epoch, as another Reader would.
 func (r *Reader) nextEpoch(ctx context.Context) error {
@@ -227,7 +225,11 @@ func (r *Reader) stop(wanted bool) error {
 	if natural && p.looksAhead() {
 		return nil
 	}
-	return p.stop()
+	err := p.stop()
+	if stuck := new(StuckError); errors.As(err, &stuck) && errors.As(r.err, &stuck) {
+		return nil // the reader was told
+	}
+	return err
 }
 
 // next waits for the next slot and leases it; for one that the user holds only if
@@ -239,8 +241,8 @@ func (p *Prefetcher) next(ctx context.Context, wait bool) (*slot, error) {
 		}
 		return nil, err
 	}
-	if p.run == nil {
-		return nil, errEpochOver // all epochs are done
+	if p.atRest() {
+		return nil, errEpochOver // all epochs are done, or this one when the run was stopped
 	}
 	if !wait && p.exhausted() && !p.run.atEnd {
 		return nil, p.leaseError()
@@ -280,7 +282,7 @@ func (p *Prefetcher) next(ctx context.Context, wait bool) (*slot, error) {
 func (p *Prefetcher) epochAfter() loader.Cursor {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.run == nil { // all epochs are done, or Close was faster
+	if p.run == nil || p.run.halted.Load() { // all epochs are done, or Close was faster
 		return p.cursor
 	}
 	return loader.Cursor{Epoch: p.run.epoch}

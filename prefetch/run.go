@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-go/leat/device"
@@ -23,6 +24,10 @@ type run struct {
 	items   chan *slot
 	err     error
 	drained drained // the reader tells the uploader that it has taken all of them
+
+	// halted says that stop has thrown away what was ahead and could not join the
+	// uploader: what it may yet send does not follow what was delivered.
+	halted atomic.Bool
 
 	// The uploader's own.
 	batches []loader.Filled // gathered for the next upload
@@ -100,6 +105,13 @@ func (p *Prefetcher) cancelRun(cause error) {
 	}
 }
 
+// atRest reports whether there is nothing to read from: no run, or one that was halted.
+func (p *Prefetcher) atRest() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run == nil || p.run.halted.Load()
+}
+
 // stop ends the run, if there is one, and joins its goroutines. What was uploaded
 // and not delivered is discarded: its memory is free at once, since the next copy
 // into it is behind the last one on the same stream.
@@ -114,6 +126,7 @@ func (p *Prefetcher) stop() error {
 	}
 	r.cancel(errStopped)
 	if err := r.join(true); err != nil {
+		r.halted.Store(true)
 		return err // the run stays: what it may use can't be used or freed
 	}
 	p.mu.Lock()
