@@ -1,20 +1,30 @@
 package prefetch
 
-// A gate is a mutex for what waits while it is held. Waiting for it is waiting for a
+import "sync/atomic"
+
+// A gate is a mutex for what waits while it is held. Who waits for it waits for a
 // channel: under the virtual time of a test a mutex would hold up what its holder
 // waits for.
-type gate chan struct{}
+type gate struct {
+	held atomic.Bool
+	// opened holds a token from an Unlock until somebody tries again.
+	opened chan struct{}
+}
 
-func newGate() gate { return make(gate, 1) }
+func newGate() gate { return gate{opened: make(chan struct{}, 1)} }
 
-func (g gate) Lock()   { g <- struct{}{} }
-func (g gate) Unlock() { <-g }
+func (g *gate) TryLock() bool { return g.held.CompareAndSwap(false, true) }
 
-func (g gate) TryLock() bool {
+func (g *gate) Lock() {
+	for !g.TryLock() {
+		<-g.opened
+	}
+}
+
+func (g *gate) Unlock() {
+	g.held.Store(false)
 	select {
-	case g <- struct{}{}:
-		return true
+	case g.opened <- struct{}{}:
 	default:
-		return false
 	}
 }
