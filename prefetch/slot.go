@@ -46,10 +46,11 @@ type slot struct {
 	lent    lent
 
 	// The batch that is in it.
-	batch  loader.Filled
-	rows   int
-	shapes [][]int        // by field; [0] is rows
-	stream *device.Stream // the compute stream that the batch was given to
+	batch       loader.Filled
+	substituted []loader.Substitution // of batch, in memory of its own
+	rows        int
+	shapes      [][]int        // by field; [0] is rows
+	stream      *device.Stream // the compute stream that the batch was given to
 
 	usedOn []*device.Stream // the streams of UsedOn; under the carrier's lock
 }
@@ -96,7 +97,11 @@ func (s *slot) giveBack(generation uint64) bool {
 
 // hold takes what the loader filled as the slot's batch of this lap.
 func (s *slot) hold(f loader.Filled) {
+	// The list is the loader's again when the host slot is, which may be long before
+	// the batch is released.
+	s.substituted = append(s.substituted[:0], f.Substituted...)
 	s.batch = f
+	s.batch.Substituted = s.substituted
 	s.rows = f.N
 	setRows(s.shapes, f.N)
 }
