@@ -12,7 +12,7 @@ import (
 var errLimit = errors.New("the call's context is over")
 
 // take calls Next and checks what comes.
-func (r *loading) take(within time.Duration) error {
+func (r *loading) take(within time.Duration, lazily bool) error {
 	if len(r.held) == r.slots {
 		r.give(0) // or nobody would ever get one
 	}
@@ -21,6 +21,9 @@ func (r *loading) take(within time.Duration) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, within, errLimit)
 	}
 	defer cancel()
+	if lazily {
+		ctx = lazy{ctx}
+	}
 	ended, ready, start := r.ended.Load(), r.run.Ready(), time.Now()
 	f, err := r.run.Next(ctx)
 	took := time.Since(start)

@@ -33,6 +33,7 @@ type loaderStep struct {
 	Do      string
 	Times   int            // batches, for "take"
 	For     time.Duration  // a limit of each, or a delay; 0 is none
+	Lazily  bool           // by a context that takes its time
 	Options loader.Options // for "restart": another machine
 	Slots   int
 }
@@ -40,7 +41,7 @@ type loaderStep struct {
 func (s loaderStep) String() string {
 	switch s.Do {
 	case "take":
-		return fmt.Sprintf("take %d, each within %v", s.Times, s.For)
+		return fmt.Sprintf("take %d, each within %v, lazily: %v", s.Times, s.For, s.Lazily)
 	case "restart":
 		return fmt.Sprintf("restart with batch size %d, %+v, %d workers, %d slots", s.Options.BatchSize, s.Options.Shard, s.Options.Workers, s.Slots)
 	}
@@ -71,6 +72,7 @@ func drawLoaderProgram(t *rapid.T) loaderProgram {
 	delays := rapid.Map(rapid.SampledFrom([]int{0, 0, 1, 5, 50, 500, 5000}), func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond })
 	p.Steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) loaderStep {
 		s := loaderStep{Do: rapid.SampledFrom(loaderSteps).Draw(t, "do"), For: delays.Draw(t, "for")}
+		s.Lazily = rapid.Bool().Draw(t, "lazily")
 		switch s.Do {
 		case "take":
 			s.Times = rapid.IntRange(1, 20).Draw(t, "times")

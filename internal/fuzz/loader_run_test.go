@@ -97,7 +97,7 @@ func (r *loading) step(s loaderStep) error {
 	switch s.Do {
 	case "take":
 		for range s.Times {
-			if err := r.take(s.For); err != nil {
+			if err := r.take(s.For, s.Lazily); err != nil {
 				return err
 			}
 			if r.final == nil && len(r.held) > 0 {
@@ -105,7 +105,7 @@ func (r *loading) step(s loaderStep) error {
 			}
 		}
 	case "hold":
-		return r.take(s.For)
+		return r.take(s.For, s.Lazily)
 	case "give":
 		if len(r.held) > 0 {
 			r.give(int(s.For/time.Millisecond) % len(r.held))

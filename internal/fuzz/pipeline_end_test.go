@@ -25,6 +25,8 @@ func (q *pipe) allowed(err error) error {
 		return nil
 	case errors.Is(err, errFault):
 		return q.fault(err)
+	case q.shape.Impatient && errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "come to rest"):
+		return nil // what failed has not come to rest
 	case q.closing.Load() && errors.Is(err, prefetch.ErrClosed):
 		return nil
 	case errors.As(err, &transform):
@@ -125,6 +127,8 @@ func (q *pipe) end() error {
 		if n := len(left.Leased); n > q.most+1 && !q.released.Load() { // and one in a body beside it
 			return fmt.Errorf("%d are leased, no more than %d were held: %w", n, q.most, err)
 		}
+	} else if q.shape.Impatient && errors.As(err, &left) && errors.Is(err, context.DeadlineExceeded) {
+		// The device has work of longer than that; a reaper frees the rest.
 	} else if q.stuck && strings.Contains(fmt.Sprint(err), "not back") {
 		// It waits for code that did not heed its context.
 	} else if err := q.allowed(err); err != nil {

@@ -107,16 +107,16 @@ func (a *ahead) result(res prefetch.Result, anyOrder bool) error {
 		}
 		break
 	}
-	for {
-		o := q.ref.next()
-		if o.batch == nil {
-			return nil
-		}
+	for o := q.ref.next(); o.batch != nil; o = q.ref.next() {
 		at := prefetch.Position{Epoch: o.batch.epoch, Batch: o.batch.batch, Sample: o.batch.position}
 		if !a.open[at] {
-			return nil
+			break
 		}
 		delete(a.open, at)
 		q.ref.advance(o)
 	}
+	if is, want := q.pf.State(), q.ld.StateAt(q.ref.at); is != want {
+		return fmt.Errorf("at result %+v the state is %+v, want %+v", res.Position(), is, want)
+	}
+	return nil
 }

@@ -63,7 +63,7 @@ func (m machine) String() string {
 type shape struct {
 	Host, Pageable                                   bool
 	Depth, HostSlots, BatchesPerCopy, ComputeStreams int
-	RoundRobin, Timing                               bool
+	RoundRobin, Timing, Impatient                    bool   // Close waits for 3 ms alone
 	Transform                                        string // "", "passes on", "by way of scratch"
 }
 
@@ -78,6 +78,7 @@ func (s shape) String() string {
 	word(s.Pageable, "pageable")
 	word(s.RoundRobin, "round robin")
 	word(s.Timing, "timed")
+	word(s.Impatient, "impatient to close")
 	word(s.Transform != "", "a transform that "+s.Transform)
 	return fmt.Sprintf("pipeline of depth %d, %d host slots, %d batches a copy, %d compute streams; %s",
 		s.Depth, s.HostSlots, s.BatchesPerCopy, s.ComputeStreams, strings.Join(words, ", "))
@@ -90,6 +91,7 @@ type pipelineStep struct {
 	Leave  string        // how
 	Each   []string      // what is done with the batches, in turn
 	For    time.Duration // a limit, a delay
+	Lazily bool          // by a context that takes its time
 	Rest   bool          // the device comes to rest behind it
 	Fault  *fault
 	Shape  shape // for "move"
@@ -125,6 +127,9 @@ func (s pipelineStep) String() string {
 	}
 	if s.For > 0 {
 		text += fmt.Sprintf(" (%v)", s.For)
+	}
+	if s.Lazily {
+		text += ", lazily"
 	}
 	if s.Rest {
 		text += "; rest"
@@ -166,7 +171,7 @@ var (
 
 // pending are choices by which programs fail for reasons that are known and being
 // mended; LEAT_FUZZ_PENDING=1 takes them all the same.
-var pending = []kind{"substitute", ignores}
+var pending = []kind{ignores}
 
 func drawPipelineProgram(t *rapid.T) pipelineProgram {
 	p := pipelineProgram{Data: drawData(t,
@@ -176,7 +181,10 @@ func drawPipelineProgram(t *rapid.T) pipelineProgram {
 	if len(ready(left([]kind{"substitute"}))) == 0 {
 		p.Options.OnError = loader.Fail
 	}
-	p.Options.StallTimeout, p.Options.MaxSubstituted = 0, 0
+	p.Options.StallTimeout = 0
+	if p.Options.OnError != loader.Substitute {
+		p.Options.MaxSubstituted = 0
+	}
 	p.Device = machine{
 		Seed: rapid.Uint64Range(0, 1000).Draw(t, "device"), Delay: time.Duration(rapid.IntRange(0, 200).Draw(t, "delay")) * time.Microsecond,
 		Model: rapid.Bool().Draw(t, "model"), ComputeEngines: rapid.IntRange(1, 3).Draw(t, "computeEngines"),
@@ -214,6 +222,7 @@ func drawShape(t *rapid.T) shape {
 		Depth: rapid.IntRange(1, 4).Draw(t, "depth"), HostSlots: rapid.IntRange(1, 5).Draw(t, "hostSlots"),
 		BatchesPerCopy: rapid.IntRange(1, 4).Draw(t, "batchesPerCopy"), ComputeStreams: rapid.IntRange(1, 3).Draw(t, "computeStreams"),
 		RoundRobin: rapid.Bool().Draw(t, "roundRobin"), Timing: rapid.IntRange(0, 3).Draw(t, "timing") == 3,
+		Impatient: rapid.IntRange(0, 3).Draw(t, "impatient") == 3,
 		Transform: rapid.SampledFrom([]string{"", "", "passes on", "goes by way of scratch"}).Draw(t, "transform"),
 	}
 }
@@ -227,7 +236,11 @@ func drawPipelineStep(t *rapid.T, p pipelineProgram, faulty, besides bool) pipel
 		Do:  rapid.SampledFrom(left(pipelineSteps)).Draw(t, "do"),
 		For: time.Duration(rapid.SampledFrom([]int{0, 0, 1, 10, 300, 5000, 100_000}).Draw(t, "for")) * time.Microsecond,
 	}
+	s.Lazily = rapid.IntRange(0, 3).Draw(t, "lazily") == 3
 	s.Rest = rapid.Bool().Draw(t, "rest")
+	if p.Options.MaxSubstituted > 0 && slices.Contains([]string{"seek", "restore", "move"}, s.Do) {
+		s.Do = "sleep" // the number of substitutes at another place is not the reference's to know
+	}
 	if s.Do == "close" && besides {
 		s.Do = "close beside"
 	}

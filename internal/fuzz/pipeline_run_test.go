@@ -22,6 +22,9 @@ func TestPipeline(t *testing.T) { drive(t, drawPipelineProgram, runPipeline) }
 // settle is more than any reaper or timeout takes.
 const settle = 10 * time.Second
 
+// impatience is less than a kernel takes that does.
+const impatience = 3 * time.Millisecond
+
 // comeToRest is how long it takes until the last goroutine is gone.
 func (p pipelineProgram) comeToRest() time.Duration {
 	if p.real() {
@@ -124,6 +127,9 @@ func (q *pipe) open(ld *loader.Loader, sh shape, at loader.Cursor) (err error) {
 		Depth: sh.Depth, HostSlots: sh.HostSlots, BatchesPerCopy: sh.BatchesPerCopy, ComputeStreams: sh.ComputeStreams,
 		RoundRobin: sh.RoundRobin, Timing: sh.Timing, Transform: q.bench.transform(sh.Transform), Pageable: sh.Pageable,
 		CloseTimeout: settle,
+	}
+	if sh.Impatient {
+		o.CloseTimeout = impatience
 	}
 	if sh.Host {
 		q.pf, err = prefetch.NewHost(ld, o)

@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"gorgonia.org/tensor"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/prefetch"
@@ -99,6 +102,8 @@ func (q *pipe) use(l lease, how string) (released bool, err error) {
 			return true, err
 		case "clone":
 			return false, q.clone(l)
+		case "meter":
+			return false, q.tensors(l)
 		case "nothing":
 			return false, nil
 		}
@@ -200,7 +205,7 @@ func (q *pipe) quiesce() error {
 	if err := q.pf.Quiesce(context.Background()); err != nil {
 		return q.allowed(err)
 	}
-	if q.releases.Load()+q.asides.Load() > 0 || q.closing.Load() || len(q.program.TwinSteps) > 0 {
+	if q.releases.Load()+q.asides.Load() > 0 || q.mapped && q.shape.Impatient || q.closing.Load() || len(q.program.TwinSteps) > 0 {
 		return nil
 	}
 	calls := q.bench.tap.Calls()
@@ -211,6 +216,26 @@ func (q *pipe) quiesce() error {
 		}
 	}
 	return nil
+}
+
+// tensors looks at a host batch as tensors, from two goroutines.
+func (q *pipe) tensors(l lease) error {
+	var both sync.WaitGroup
+	failed := make([]error, 2)
+	for i := range failed {
+		both.Go(func() {
+			x, err := l.batch.Tensor("id")
+			if err == nil && !x.Shape().Eq(tensor.Shape{l.batch.Len()}) {
+				err = fmt.Errorf("the tensor's shape is %v, want %d rows", x.Shape(), l.batch.Len())
+			}
+			failed[i] = err
+		})
+	}
+	both.Wait()
+	if l.batch.Len() == 0 {
+		return nil // whatever a tensor of no rows is
+	}
+	return errors.Join(append(failed, q.look(l, "tensors"))...)
 }
 
 // metered is a Meter and what was pushed to it.

@@ -17,6 +17,9 @@ var errLeave = errors.New("the body panics")
 func (q *pipe) leaving(s pipelineStep, loop func(ctx context.Context, leave func() bool) error) (err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
+	if s.Lazily {
+		ctx = lazy{ctx}
+	}
 	turns := 0
 	q.ref.at = q.ld.Normalize(q.ref.at)
 	if q.atEnd() { // no range is empty
@@ -136,14 +139,16 @@ func (q *pipe) read(s pipelineStep) error {
 			return q.over(ctx, err)
 		}
 		defer func() { err = errors.Join(err, q.allowed(rd.Close()), q.allowed(rd.Close())) }()
+		within := s.For
 		for turn := 0; ; turn++ {
-			b, err := q.next(ctx, rd, s.For)
-			switch {
-			case errors.Is(err, errLimit):
-				if turn > 200 {
-					return nil
-				}
+			b, err := q.next(ctx, rd, within)
+			if within == 0 {
+				within = s.For
+			} else if errors.Is(err, errLimit) {
+				within = 0 // nothing is lost: the next call goes on, for as long as it takes
 				continue
+			}
+			switch {
 			case err == prefetch.ErrEpochEnd:
 				return q.natural()
 			case errors.Is(err, prefetch.ErrLeases) && (len(q.held) > 0 || q.released.Load()):

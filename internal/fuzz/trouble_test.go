@@ -106,6 +106,17 @@ func (t trouble) meet(ctx context.Context) (skip int, err error) {
 	return -1, nil
 }
 
+// lazy is a context of the user's own that takes its time to say whether it is done:
+// other goroutines get ahead of who asks.
+type lazy struct{ context.Context }
+
+func (c lazy) Err() error {
+	for range 50 {
+		runtime.Gosched()
+	}
+	return c.Context.Err()
+}
+
 // left are the choices but for those that LEAT_FUZZ_WITHOUT names, separated by
 // commas: a search goes on while one fault is known and not yet mended.
 func left[T ~string](kinds []T) (all []T) {
