@@ -197,9 +197,6 @@ func (q *pipe) step(s pipelineStep) error {
 		return q.move(s)
 	case "quiesce":
 		err := q.pf.Quiesce(ctx)
-		if q.closing.Load() && errors.Is(err, prefetch.ErrBusy) {
-			return nil // Close is under way
-		}
 		return q.allowed(err)
 	case "release":
 		return q.releaseAll()
@@ -231,10 +228,7 @@ func (q *pipe) seek(to loader.Cursor, f func() error) error {
 		return nil
 	}
 	if err := f(); err != nil {
-		if q.pf.State() == q.ld.StateAt(to) { // what it stopped had something to tell
-			q.ref.at = q.ld.Normalize(to)
-		}
-		return q.allowed(err)
+		return q.allowed(err) // and nothing has changed
 	}
 	q.ref.at = q.ld.Normalize(to)
 	return nil

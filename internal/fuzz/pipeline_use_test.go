@@ -205,7 +205,7 @@ func (q *pipe) quiesce() error {
 	if err := q.pf.Quiesce(context.Background()); err != nil {
 		return q.allowed(err)
 	}
-	if q.releases.Load()+q.asides.Load() > 0 || q.mapped && q.shape.Impatient || q.closing.Load() || len(q.program.TwinSteps) > 0 {
+	if q.releases.Load()+q.asides.Load() > 0 || q.closing.Load() || len(q.program.TwinSteps) > 0 {
 		return nil
 	}
 	calls := q.bench.tap.Calls()
