@@ -220,10 +220,18 @@ func (p *Prefetcher) returnHost(s *slot) {
 // readmitted takes back a host slot whose producers have returned from quarantine:
 // after Close its memory is freed, since nothing is copied any more.
 func (p *Prefetcher) readmitted(b *pinnedpool.Buffer, copied bool) {
+	p.stopping.Lock() // a run that is under way stays so
+	defer p.stopping.Unlock()
 	p.mu.Lock()
 	if copied && !p.reaping {
-		p.uncertain = append(p.uncertain, b) // until recover
+		running := p.run != nil
+		if !running {
+			p.uncertain = append(p.uncertain, b) // until the next run begins
+		}
 		p.mu.Unlock()
+		if running { // it may be the very slot that it waits for
+			p.keep(p.recycle([]*pinnedpool.Buffer{b}))
+		}
 		return
 	}
 	p.pool.Put(b)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/pinnedpool"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -82,6 +83,60 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// It may be the only slot there is, and come back while the next run begins.
+func TestTheOnlySlotComesBackFromQuarantine(t *testing.T) {
+	for _, settled := range []bool{true, false} { // it is back before the next run begins, or while it does
+		for hangs := range 4 {
+			synctest.Test(t, func(t *testing.T) {
+				goOn, inside, hung := make(chan struct{}), make(chan struct{}), false
+				data := canary{n: 20, width: 8, read: func(_ context.Context, i int) error {
+					if i == 2*hangs && !hung {
+						hung = true
+						close(inside)
+						<-goOn
+					}
+					return nil
+				}}
+				r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 1, GracePeriod: time.Second},
+					prefetch.Options{BatchesPerCopy: 4, HostSlots: 1})
+				var all []reading
+				rd, err := r.pf.Open(t.Context())
+				require.NoError(t, err)
+				for range hangs {
+					b, err := rd.Next(t.Context())
+					require.NoError(t, err)
+					all = append(all, r.read(b, 0))
+					b.Release()
+				}
+				<-inside
+				var stuck *loader.StuckError
+				require.ErrorAs(t, rd.Close(), &stuck)
+				close(goOn)
+				if settled {
+					synctest.Wait()
+				}
+				for r.pf.Epoch() == 0 {
+					for b, err := range r.pf.Batches(t.Context()) {
+						if err != nil && !settled { // the range was the faster one
+							require.ErrorIs(t, err, pinnedpool.ErrExhausted)
+							break
+						}
+						require.NoError(t, err)
+						all = append(all, r.read(b, 0))
+					}
+				}
+				require.Len(t, all, 10)
+				require.NoError(t, r.dev.Synchronize(t.Context()))
+				for i, got := range all {
+					require.Equal(t, i, got.at.Batch)
+					require.NoError(t, r.verify(got))
+				}
+				r.close()
+			})
 		}
 	}
 }

@@ -90,9 +90,11 @@ func (p *Prefetcher) start(ctx context.Context) error {
 		go r.upload() // ends when the loader does or r.ctx; stop joins it
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.run = r
-	return nil
+	late := p.uncertain // what has come back from quarantine meanwhile
+	p.uncertain = nil
+	p.mu.Unlock()
+	return p.recycle(late)
 }
 
 // cancelRun tells the run to end, if there is one.
