@@ -66,6 +66,8 @@ type Error struct {
 	Stage string
 	// Err is the cause.
 	Err error
+
+	of ticket // which sample of a source that gives each once it is the failure of
 }
 
 // Error implements error.

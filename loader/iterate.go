@@ -197,6 +197,7 @@ func (s *stream) failure(cause error) *Error {
 	return &Error{
 		Epoch: s.begin.Epoch, Batch: int(s.sample / s.run.loader.split.global()),
 		Sample: int(s.sample), Position: s.sample, Stage: StageIterate, Err: cause,
+		of: s.run.loader.once.broken(),
 	}
 }
 

@@ -87,19 +87,18 @@ type onePass struct {
 
 	goroutine atomic.Uint64 // pull's
 
-	mu       sync.Mutex
-	claimed  bool
-	pulling  bool    // pull was started
-	closed   string  // why it gives nothing any more; empty while it does
-	over     bool    // all is delivered, and the end too
-	run      *Run    // reads now; nil if none does
-	kept     []*item // read and not delivered
-	at       int64   // the position of the first of them
-	taken    int     // by run
-	gave     bool    // any sample at all
-	reported *Error  // the last failure that was
-	failure  error   // the first of the samples' Close, or of the iterator's clean-up
-	free     []*item
+	mu      sync.Mutex
+	claimed bool
+	pulling bool    // pull was started
+	closed  string  // why it gives nothing any more; empty while it does
+	over    bool    // all is delivered, and the end too
+	run     *Run    // reads now; nil if none does
+	kept    []*item // read and not delivered
+	at      int64   // the position of the first of them
+	taken   int     // by run
+	gave    bool    // any sample at all
+	failure error   // the first of the samples' Close, or of the iterator's clean-up
+	free    []*item
 }
 
 func (p *onePass) Fields() []Field { return p.fields }
@@ -344,12 +343,12 @@ func (p *onePass) returned(before Cursor, err error) {
 	}
 }
 
-// told ends the sample whose failure is err.
+// told ends the sample whose failure is err. No other error does: one of the user's may
+// wrap another Run's failure, at any position.
 func (p *onePass) told(err error) {
 	var failure *Error
-	var stall *StallError
-	if errors.As(err, &failure) && !errors.As(err, &stall) {
-		p.failed(failure)
+	if errors.As(err, &failure) && failure.of.item != nil {
+		p.failed(failure.of)
 	}
 }
 
@@ -367,17 +366,29 @@ func (p *onePass) delivered(before Cursor) {
 }
 
 // failed ends the sample whose failure was reported. Those behind it move up.
-func (p *onePass) failed(err *Error) {
+func (p *onePass) failed(of ticket) {
 	p.mu.Lock()
-	i := err.Position - p.at
-	if err == p.reported || i < 0 || i >= int64(len(p.kept)) || (err.Stage == StageIterate) != (p.kept[i].broken != nil) {
+	i := slices.Index(p.kept, of.item)
+	if i < 0 || of.item.lap != of.lap {
 		p.mu.Unlock()
 		return
 	}
-	p.reported = err
-	gone := p.remove(int(i), int(i)+1)
+	gone := p.remove(i, i+1)
 	p.mu.Unlock()
 	p.discard(gone)
+}
+
+// broken names what was taken last, if that is an error of the iterator's.
+func (p *onePass) broken() ticket {
+	if p == nil {
+		return ticket{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken == 0 || p.kept[p.taken-1].broken == nil {
+		return ticket{}
+	}
+	return p.kept[p.taken-1].ticket()
 }
 
 // close ends the source: what is kept is for nobody, and the iterator is to end. It

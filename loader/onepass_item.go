@@ -16,8 +16,17 @@ type item struct {
 	failed error      // what encode returned, or
 	row    []byte     // the fields' bytes, one field behind the other
 	busy   atomic.Bool
-	next   *item // where it is in a list
+	next   *item  // where it is in a list
+	lap    uint64 // how often it was used before
 }
+
+// A ticket names what an item held in one of its laps; the zero ticket names nothing.
+type ticket struct {
+	item *item
+	lap  uint64
+}
+
+func (it *item) ticket() ticket { return ticket{it, it.lap} }
 
 // heldSample is a *sample of any type.
 type heldSample interface {
@@ -43,7 +52,10 @@ func (p *onePass) item(encoder Encoder, err error) *item {
 }
 
 // reset makes the item ready to be used again, with the memory of its row.
-func (it *item) reset() { it.broken, it.sample, it.failed, it.next = nil, nil, nil, nil }
+func (it *item) reset() {
+	it.broken, it.sample, it.failed, it.next = nil, nil, nil, nil
+	it.lap++
+}
 
 // Encode implements Encoder.
 func (it *item) Encode(ctx context.Context, row *Row) error {

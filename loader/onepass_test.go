@@ -410,3 +410,42 @@ func TestASourceOfOnePassAllocatesNothingInSteadyState(t *testing.T) {
 	require.NoError(t, run.Close())
 	require.NoError(t, l.Close())
 }
+
+// A failure of the memory is no sample's: none is dropped for it.
+func TestASourceOfOnePassLosesNothingToItsMemory(t *testing.T) {
+	source := newLive(12)
+	l := source.loader(t, loader.Options{BatchSize: 2, Workers: 1, Epochs: 1})
+	slots := heap(t, l, 2)
+	mem := &failingMemory{Memory: slots, at: 3}
+	var got []int64
+	failures, at := 0, loader.Cursor{}
+	for {
+		run := l.Start(t.Context(), at, mem)
+		batches, err := readEpoch(l, run, slots)
+		require.NoError(t, run.Close())
+		for _, b := range batches {
+			got, at = append(got, b.indices...), b.filled.After
+		}
+		if errors.Is(err, loader.ErrEpochEnd) {
+			break
+		}
+		require.ErrorIs(t, err, errMemory)
+		failures++
+		require.Equal(t, 1, failures)
+	}
+	require.Equal(t, 1, failures)
+	require.Equal(t, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, got)
+}
+
+// failingMemory fails its at-th Get.
+type failingMemory struct {
+	loader.Memory
+	at, gets int
+}
+
+func (m *failingMemory) Get(ctx context.Context) (loader.Slot, error) {
+	if m.gets++; m.gets == m.at {
+		return loader.Slot{}, errMemory
+	}
+	return m.Memory.Get(ctx)
+}

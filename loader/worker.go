@@ -24,6 +24,7 @@ type worker struct {
 	run     *Run
 	row     Row
 	indices []int // of the chunk at hand
+	item    *item // the sample at hand, if it is of a source that gives each once
 	tally   tally
 
 	// What a report on a worker that hangs needs; see suspect.
@@ -126,6 +127,7 @@ func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int, ok bool) 
 		if e := c.batch.encoders; e != nil {
 			sample := e[row]
 			e[row] = nil // it is Encode's from here on
+			w.item, _ = sample.(*item)
 			err = sample.Encode(ctx, &w.row)
 		} else {
 			err = w.run.loader.dataset.Read(ctx, w.indices[row-c.lo], &w.row)
@@ -168,6 +170,9 @@ func (w *worker) fail(ctx context.Context, b *batch, row int, err error) {
 	failure := &Error{
 		Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: b.sample(row),
 		Position: b.filled.Position + int64(row), Stage: b.stage(), Err: err,
+	}
+	if w.item != nil {
+		failure.of = w.item.ticket()
 	}
 	if ctx.Err() == nil {
 		b.fail(w.run, failure)

@@ -95,6 +95,10 @@ func (m *Meter) Push(s *device.Stream, v device.View) (taken bool, err error) {
 	m.free = m.free[:len(m.free)-1]
 	p.stream, p.number = s, 0 // what is in it is no value from here on
 	err = s.CopyD2H(p.host, v)
+	if refused(err) {
+		m.free = append(m.free, p)
+		return false, fmt.Errorf("prefetch: Meter.Push: %w", err)
+	}
 	if err == nil {
 		err = s.Record(p.arrived)
 	}
@@ -106,6 +110,13 @@ func (m *Meter) Push(s *device.Stream, v device.View) (taken bool, err error) {
 	p.number = m.pushes
 	m.pending = append(m.pending, p)
 	return true, nil
+}
+
+// refused reports whether a call was not made, for what it was given: a stream that is
+// closed, say, or memory that was freed. Then it has left nothing behind.
+func refused(err error) bool {
+	var e *device.Error
+	return errors.Is(err, device.ErrInvalid) && errors.As(err, &e) && !e.Async
 }
 
 // settle finds what has arrived. What is in doubt gets an event behind it, if its
@@ -232,7 +243,7 @@ func (m *Meter) rest(ctx context.Context) error {
 		}
 	}
 	for _, p := range m.doubt {
-		if err := p.stream.Synchronize(ctx); err != nil {
+		if err := rest(ctx, p.stream); err != nil {
 			return err
 		}
 	}

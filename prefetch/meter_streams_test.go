@@ -295,3 +295,29 @@ func TestReadingAMeterAllocatesNothing(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(1000, step), 0.1)
 	g.close()
 }
+
+// A Push to a stream that is closed leaves nothing behind: others are taken, and Close
+// frees all.
+func TestAMeterOutlivesAClosedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGauges(t)
+		gone, err := g.dev.NewStream(device.StreamOptions{Name: "gone"})
+		require.NoError(t, err)
+		require.NoError(t, gone.Close())
+		for range 40 {
+			taken, err := g.meter.Push(gone, g.values.View().Slice(0, 8))
+			require.ErrorIs(t, err, device.ErrInvalid)
+			require.False(t, taken)
+		}
+		taken, err := g.meter.Push(g.fast, g.values.View().Slice(8, 8))
+		require.NoError(t, err)
+		require.True(t, taken)
+		require.NoError(t, g.fast.Synchronize(t.Context()))
+		value, number, err := g.meter.Latest()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, number)
+		require.EqualValues(t, 1, binary.LittleEndian.Uint64(value))
+		require.NoError(t, g.meter.Close())
+		require.Zero(t, g.dev.Usage().HostBuffers)
+	})
+}

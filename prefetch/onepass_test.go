@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
@@ -308,5 +309,83 @@ func TestClosingAPrefetcherEndsASourceOfOnePass(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// An error that is not a sample's own ends no sample, also where it wraps the failure of
+// another pipeline's sample at the same position.
+func TestASourceOfOnePassLosesNothingToAnotherPipelinesFailure(t *testing.T) {
+	foreign := fmt.Errorf("a side input: %w", &loader.Error{Sample: 7, Position: 7, Stage: loader.StageEncode, Err: errors.New("not ours")})
+	for _, form := range []string{"transform", "host transform", "step"} {
+		t.Run(form, func(t *testing.T) {
+			data := canary{n: 20, width: 8}
+			r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2}, prefetch.Options{})
+			ld, err := loader.NewIterable(newOnce(data).iterable(), loader.Options{BatchSize: 2, Workers: 2, Epochs: 1})
+			require.NoError(t, err)
+			require.NoError(t, r.pf.Close())
+			failed := false
+			failOnce := func(at prefetch.Position) error {
+				if at.Batch == 1 && !failed {
+					failed = true
+					return foreign
+				}
+				return nil
+			}
+			pass := passOn(cpuSpin, 0, data)
+			apply := pass.Apply
+			pass.Apply = func(s *device.Stream, out, in prefetch.Fields) error {
+				if err := failOnce(in.Position()); err != nil {
+					return err
+				}
+				return apply(s, out, in)
+			}
+			switch form {
+			case "transform":
+				r.pf, err = prefetch.New(r.compute, ld, prefetch.Options{Transform: pass})
+			case "host transform":
+				r.pf, err = prefetch.NewHost(ld, prefetch.Options{Transform: pass})
+			case "step":
+				r.pf, err = prefetch.New(r.compute, ld, prefetch.Options{})
+			}
+			require.NoError(t, err)
+			samples, failures := 0, 0
+			note := func(n int, err error) {
+				if err != nil {
+					require.ErrorIs(t, err, foreign)
+					failures++
+				}
+				samples += n
+			}
+			for r.pf.Epoch() < 1 {
+				if form != "step" {
+					for b, err := range r.pf.Batches(t.Context()) {
+						if err != nil {
+							note(0, err)
+							break
+						}
+						require.EqualValues(t, samples, b.Position().Sample)
+						note(b.Len(), nil)
+					}
+					continue
+				}
+				echo := r.echo(always(0))
+				for x, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: data.Fields()}, func(b prefetch.Batch, out prefetch.Fields) error {
+					if err := failOnce(b.Position()); err != nil {
+						return err
+					}
+					return echo(b, out)
+				}) {
+					if err != nil {
+						note(0, err)
+						break
+					}
+					require.EqualValues(t, byte(samples), x.Field("index").Bytes[0])
+					note(x.Len(), nil)
+				}
+			}
+			require.Equal(t, 1, failures)
+			require.Equal(t, 20, samples)
+			r.close()
+		})
 	}
 }

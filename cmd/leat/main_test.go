@@ -96,7 +96,7 @@ func TestBenchPrintsOneJSONDocument(t *testing.T) {
 	var r bench.Report
 	printed := output(t, "bench", "-device", "cpu", "-json", "-runs", "1", "-only", "samples,pinning", "-samples", "8192")
 	require.NoError(t, json.Unmarshal([]byte(printed), &r))
-	require.Len(t, r.Targets, 2)
+	require.Len(t, r.Targets, 3)
 	require.Len(t, r.Skipped, 1)
 	require.Positive(t, r.Targets[0].Value)
 }

@@ -89,7 +89,7 @@ func TestWithoutOverlapTheTargetIsMissed(t *testing.T) {
 func TestProducersThatTakeNoTimeReachTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, only("samples"))
-		require.Len(t, r.Targets, 2)
+		require.Len(t, r.Targets, 3)
 		for _, target := range r.Targets {
 			require.InDelta(t, 1, target.Value, 0.25, "%+v", target)
 			require.True(t, target.Met)
