@@ -2,7 +2,6 @@ package fuzz
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -169,16 +168,12 @@ var (
 	readerBodies = append([]string{"hold", "hold", "release beside", "release beside"}, bodies...)
 )
 
-// pending are choices by which programs fail for reasons that are known and being
-// mended; LEAT_FUZZ_PENDING=1 takes them all the same.
-var pending = []kind{ignores}
-
 func drawPipelineProgram(t *rapid.T) pipelineProgram {
 	p := pipelineProgram{Data: drawData(t,
-		ready([]kind{fails, panics, goexits, forgets, sleeps, ignores}),
-		ready([]kind{fails, panics, goexits, yieldsNil, yieldsOn, panicsLate, goexitsLate, failsEarly, yieldsTwice, sleeps, ignores}))}
+		[]kind{fails, panics, goexits, forgets, sleeps, ignores},
+		[]kind{fails, panics, goexits, yieldsNil, yieldsOn, panicsLate, goexitsLate, failsEarly, yieldsTwice, sleeps, ignores})}
 	p.Options = drawOptions(t, p.Data)
-	if len(ready(left([]kind{"substitute"}))) == 0 {
+	if len(left([]kind{"substitute"})) == 0 {
 		p.Options.OnError = loader.Fail
 	}
 	p.Options.StallTimeout = 0
@@ -192,7 +187,7 @@ func drawPipelineProgram(t *rapid.T) pipelineProgram {
 	}
 	p.Shape = drawShape(t)
 	if p.Shape.Transform != "" && enabled("bad transform") && rapid.IntRange(0, 2).Draw(t, "badTransform") == 2 {
-		p.Bad = drawTroubles(t, "bad", 8, 2, left(ready([]kind{fails, panics, goexits, ignores}))...)
+		p.Bad = drawTroubles(t, "bad", 8, 2, left([]kind{fails, panics, goexits, ignores})...)
 	}
 	besides := rapid.IntRange(0, 30).Draw(t, "besides") == 30
 	if besides {
@@ -206,14 +201,6 @@ func drawPipelineProgram(t *rapid.T) pipelineProgram {
 		p.TwinSteps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pipelineStep { return drawPipelineStep(t, p, false, besides) }), 1, 6).Draw(t, "twinSteps")
 	}
 	return p
-}
-
-// ready are the choices but for those that are pending.
-func ready(all []kind) []kind {
-	if os.Getenv("LEAT_FUZZ_PENDING") != "" {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(k kind) bool { return slices.Contains(pending, k) })
 }
 
 func drawShape(t *rapid.T) shape {
@@ -269,7 +256,7 @@ func drawPipelineStep(t *rapid.T, p pipelineProgram, faulty, besides bool) pipel
 		s.Slots = rapid.IntRange(0, 4).Draw(t, "slots")
 		s.AsDone = rapid.Bool().Draw(t, "asDone")
 		if rapid.IntRange(0, 5).Draw(t, "badStep") == 5 {
-			s.Bad = drawTroubles(t, "bad", 8, 1, left(ready([]kind{fails, panics, goexits, ignores}))...)
+			s.Bad = drawTroubles(t, "bad", 8, 1, left([]kind{fails, panics, goexits, ignores})...)
 		}
 		if besides {
 			s.Bad = quick(s.Bad)
