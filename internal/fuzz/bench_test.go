@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,7 @@ type bench struct {
 	armed     *devicetest.Armed
 	fired     atomic.Int64 // faults so far
 
+	making     sync.Mutex
 	transforms map[string]*prefetch.Transform // by kind: pipelines share them
 	stuck      atomic.Bool                    // a host slot is left to code that did not heed its context
 	before     device.Usage
@@ -88,6 +90,8 @@ func (b *bench) transform(kind string) *prefetch.Transform {
 	if kind == "" {
 		return nil
 	}
+	b.making.Lock()
+	defer b.making.Unlock()
 	if t := b.transforms[kind]; t != nil {
 		return t
 	}
