@@ -87,7 +87,8 @@ func (us *uses) init(dev *device.Device, id, n int) error {
 
 func (us *uses) event(dev *device.Device) (*device.Event, error) {
 	us.made++
-	return dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("consumed %d.%d", us.id, us.made-1)})
+	// Close waits for it, for as long as a kernel may take: that must not cost a core.
+	return dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("consumed %d.%d", us.id, us.made-1)})
 }
 
 // find is a stream's use in this lap, nil if there is none.
