@@ -63,12 +63,17 @@
 //
 // # Checking a step
 //
-// Run a program with LEAT_ORDER=1, and package device/order follows every copy, kernel,
-// Record and Wait, the pipeline's and yours. A step that submits to a stream which is
-// neither the batch's own nor known by UsedOn gets an error from the call that touches
-// the batch, with the slot, the batch and the field, both places in the code, and what to
-// do; no byte need be wrong for that. This package's tests run so, and every edge of
-// protocol.go and stages.go, swallowed, is named.
+// With LEAT_ORDER=1 in the environment (LEAT_ORDER=1 go run .) package device/order
+// follows every copy, kernel, Record and Wait, the pipeline's and yours. A step that
+// submits to a stream which is neither the batch's own nor named by UsedOn gets an error
+// from the call that touches the batch. The error names the slot, the batch and the field,
+// both places in the code, and what to do. The bytes need not be wrong for that. A View
+// that is kept beyond its batch is found too, when the next batch is copied over it. This
+// package's tests run with LEAT_ORDER=1, and where a test leaves out an edge of protocol.go
+// or stages.go the report names that edge.
+//
+// LEAT_ORDER looks at which memory work uses, and not at what the work writes: a Read that
+// leaves a part of a field unwritten is found with -tags invariants; see package loader.
 //
 // # Life of a Prefetcher
 //

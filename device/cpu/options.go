@@ -79,7 +79,11 @@ func Open(o Options) (*device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return device.New(order.FromEnvironment(d)), nil
+	watched, err := order.FromEnvironment(d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return device.New(watched), nil
 }
 
 // New opens a CPU device as a driver, for wrappers. Mistakes in o are all

@@ -66,7 +66,11 @@ func Open(o Options) (*device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev := device.New(order.FromEnvironment(d))
+	watched, err := order.FromEnvironment(d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	dev := device.New(watched)
 	d.forwardNotes(dev.Note)
 	return dev, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 
 	"github.com/leat-go/leat/device/driver"
@@ -57,13 +58,24 @@ var Default = sync.OnceValue(func() *Checker {
 	return New(Options{Report: func(e *Error) { fmt.Fprintln(os.Stderr, e) }})
 })
 
-// FromEnvironment is d, watched by Default if LEAT_ORDER=1 is in the environment. The
-// drivers of this module call it for every device that their Open opens.
-func FromEnvironment(d driver.Device) driver.Device {
-	if os.Getenv("LEAT_ORDER") != "1" {
-		return d
+// FromEnvironment is d, watched by Default if LEAT_ORDER in the environment is true, as
+// strconv.ParseBool has it. Any value that is neither true, false nor empty is an error:
+// a program that was to be checked would else run unchecked. The drivers of this module
+// call it for every device that their Open opens.
+func FromEnvironment(d driver.Device) (driver.Device, error) {
+	value := os.Getenv("LEAT_ORDER")
+	if value == "" {
+		return d, nil
 	}
-	return Default().Wrap(d)
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		return nil, &driver.Error{Op: "Open", Device: driver.DeviceName(d.Properties()), Err: driver.ErrInvalid,
+			Hint: fmt.Sprintf("LEAT_ORDER is %q, want 1 (every access is checked) or 0", value)}
+	}
+	if !on {
+		return d, nil
+	}
+	return Default().Wrap(d), nil
 }
 
 // Reports are what was found so far, one of each pair of calls, the oldest first and

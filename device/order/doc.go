@@ -11,10 +11,10 @@
 //
 // With LEAT_ORDER=1 in the environment every device that this module's drivers open is
 // watched by one Checker: the call that would make the second access returns a
-// *device.Error with an *Error in it, nothing is submitted, and the report stands on
-// standard error. Nothing need be compiled in another way:
+// *device.Error with an *Error in it, nothing is submitted, and the report is printed to
+// standard error. No rebuild is needed:
 //
-//	LEAT_ORDER=1 go run ./train
+//	LEAT_ORDER=1 go run ./examples/train
 //
 // In a test, wrap a driver by hand and require that Err is nil at the end:
 //

@@ -397,7 +397,7 @@ func TestAFaultEndsAllWork(t *testing.T) {
 
 // LEAT_ORDER in the environment, and nothing else, turns it on.
 func TestTheEnvironmentTurnsItOn(t *testing.T) {
-	for value, on := range map[string]bool{"": false, "0": false, "1": true} {
+	for value, on := range map[string]bool{"": false, "0": false, "false": false, "1": true, "true": true, "T": true} {
 		t.Setenv("LEAT_ORDER", value)
 		dev, err := cpu.Open(cpu.Options{})
 		require.NoError(t, err)
@@ -408,6 +408,17 @@ func TestTheEnvironmentTurnsItOn(t *testing.T) {
 			require.Contains(t, fmt.Sprint(dev.Notes()), "device/order")
 		}
 		require.NoError(t, dev.Close())
+	}
+}
+
+// A value that is neither true nor false would leave a program unchecked that was to be
+// checked.
+func TestTheEnvironmentsMistakeIsAnError(t *testing.T) {
+	for _, value := range []string{"on", "yes", "2", " 1"} {
+		t.Setenv("LEAT_ORDER", value)
+		_, err := cpu.Open(cpu.Options{})
+		require.ErrorIs(t, err, device.ErrInvalid)
+		require.ErrorContains(t, err, fmt.Sprintf("LEAT_ORDER is %q", value))
 	}
 }
 

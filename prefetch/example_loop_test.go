@@ -1,0 +1,86 @@
+package prefetch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/auto"
+	"github.com/leat-go/leat/kernels"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// train is the loop of README.md, to the letter.
+func train(ctx context.Context, dataset loader.Dataset) error {
+	dev, err := auto.Open("") // the first GPU if there is one, else the CPU device
+	if err != nil {
+		return err
+	}
+	defer dev.Close() // after all that uses it: defers run from the last to the first
+	compute, err := dev.NewStream(device.StreamOptions{})
+	if err != nil {
+		return err
+	}
+	defer compute.Close()
+	model, err := newModel(dev)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+
+	ld, err := loader.New(dataset, loader.Options{BatchSize: 256, Shuffle: true, Seed: 1, Epochs: 10})
+	if err != nil {
+		return err
+	}
+	pf, err := prefetch.New(compute, ld, prefetch.Options{Depth: 3})
+	if err != nil {
+		return err
+	}
+	defer pf.Close()
+	for pf.Epoch() < ld.Options().Epochs { // begins where a restored state left off
+		for batch, err := range pf.Batches(ctx) {
+			if err != nil {
+				return err
+			}
+			// Step submits its work to the batch's stream; nobody waits for it.
+			if err := model.Step(batch.Stream(), batch); err != nil {
+				return err
+			}
+		}
+	}
+	return compute.Synchronize(ctx) // the end of the work, and its error if there was one
+}
+
+// A model has memory on the device and submits work that uses a batch.
+type model struct {
+	sum     *device.Buffer
+	samples int
+}
+
+func newModel(dev *device.Device) (*model, error) {
+	sum, err := dev.Alloc(8)
+	return &model{sum: sum}, err
+}
+
+func (m *model) Step(stream *device.Stream, batch prefetch.Batch) error {
+	m.samples += batch.Len()
+	return kernels.Checksum(stream, m.sum.View(), batch.Field("y").View)
+}
+
+// Close may be called with an error under way: work that still uses the memory must end
+// first.
+func (m *model) Close() error {
+	fmt.Println(m.samples, "samples")
+	return errors.Join(m.sum.View().Device().Synchronize(context.Background()), m.sum.Free())
+}
+
+// A training loop from opening the device to closing it.
+func Example() {
+	if err := train(context.Background(), Squares{}); err != nil {
+		log.Fatal(err)
+	}
+	// Output: 100 samples
+}
