@@ -100,6 +100,10 @@ func (l *Loader) Check(s State) error {
 	check(s.Shuffle == l.options.Shuffle, "Shuffle", s.Shuffle, l.options.Shuffle)
 	check(s.Epoch >= 0 && s.Epoch <= maxEpoch, "Epoch", s.Epoch, fmt.Sprintf("0 to %d", maxEpoch))
 	check(l.split.holds(s.Position), "Position", s.Position, fmt.Sprintf("0 to %d", l.split.samples))
+	if end := l.options.Epochs; end > 0 && s.Epoch <= maxEpoch {
+		check(s.Epoch <= end, "Epoch", s.Epoch, fmt.Sprintf("0 to %d, the end of Options.Epochs", end))
+		check(s.Epoch != end || s.Position <= 0, "Position", s.Position, fmt.Sprintf("0, since all %d epochs of Options.Epochs are over", end))
+	}
 	check(s.Substituted >= 0 && int64(s.Substituted) <= max(s.Position, 0), "Substituted", s.Substituted, "0 to Position")
 	check(s.World >= 0 && s.World <= maxBatch, "World", s.World, fmt.Sprintf("0 to %d", maxBatch))
 	check(s.Batch >= 0 && s.Batch <= maxBatch, "Batch", s.Batch, fmt.Sprintf("0 to %d", maxBatch))

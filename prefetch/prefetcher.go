@@ -276,6 +276,9 @@ func (p *Prefetcher) Seek(epoch int, position int64) error {
 }
 
 func (p *Prefetcher) seek(cursor loader.Cursor) error {
+	if p.isClosed() {
+		return ErrClosed
+	}
 	if !p.reading.CompareAndSwap(false, true) {
 		return ErrBusy
 	}

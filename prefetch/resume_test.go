@@ -163,3 +163,56 @@ func TestEpochsHaveOrdersOfTheirOwnForAnyPipeline(t *testing.T) {
 	}
 	require.Len(t, orders, 3)
 }
+
+// A place behind the last of a stated number of epochs is no place; their end is one,
+// where nothing is left.
+func TestThereIsNoPlaceBehindTheLastEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 40, width: 4}
+		r := newRig(t, data, adversarial(0), loader.Options{BatchSize: 4, Epochs: 2}, prefetch.Options{})
+		longer := newRig(t, data, adversarial(0), loader.Options{BatchSize: 4, Epochs: 9}, prefetch.Options{})
+		require.NoError(t, longer.pf.Seek(3, 4))
+		r.until(3, "break")
+		before := r.pf.State()
+		for _, err := range []error{
+			r.pf.Seek(3, 0), r.pf.Seek(9, 0), r.pf.Seek(2, 4), r.pf.Seek(1<<30, 0), r.pf.Restore(longer.pf.State()),
+		} {
+			var state *loader.StateError
+			require.ErrorAs(t, err, &state)
+			require.Equal(t, before, r.pf.State())
+		}
+		for _, end := range []func() error{
+			func() error { return r.pf.Seek(2, 0) },
+			func() error { return r.pf.Seek(1, 40) },
+			func() error { return r.pf.Restore(r.pf.State()) },
+		} {
+			require.NoError(t, end())
+			require.Equal(t, 2, r.pf.Epoch())
+			require.Empty(t, r.until(1, "break"))
+		}
+		require.NoError(t, r.pf.Seek(1, 36))
+		require.Len(t, r.until(100, "break"), 1)
+		r.close()
+		longer.close()
+	})
+}
+
+// A Prefetcher that is closed goes nowhere.
+func TestAClosedPrefetcherIsNotMoved(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pf := form.open(t, canary{n: 40, width: 4}, loader.Options{BatchSize: 4, Epochs: 2}, prefetch.Options{}, 0)
+				for _, err := range pf.Batches(t.Context()) {
+					require.NoError(t, err)
+					break
+				}
+				before := pf.State()
+				require.NoError(t, pf.Close())
+				require.ErrorIs(t, pf.Seek(1, 0), prefetch.ErrClosed)
+				require.ErrorIs(t, pf.Restore(before), prefetch.ErrClosed)
+				require.Equal(t, before, pf.State())
+			})
+		})
+	}
+}

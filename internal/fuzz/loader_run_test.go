@@ -170,10 +170,16 @@ func (r *loading) state() error {
 	if err == nil {
 		err = json.Unmarshal(text, &st)
 	}
-	if err := errors.Join(err, r.ld.Check(st)); err != nil {
+	if err != nil {
 		return err
 	}
 	want := r.ld.Normalize(r.ref.at)
+	if err = r.ld.Check(st); pastTheEnd(r.ref.options, want) {
+		return nowhere(err, want)
+	}
+	if err != nil {
+		return err
+	}
 	if r.ref.options.Shard.Count > 1 {
 		want.Substituted = 0 // each rank has its own, and a state is the same on all
 	}

@@ -227,7 +227,11 @@ func (q *pipe) seek(to loader.Cursor, f func() error) error {
 	if to.Position > q.program.Data.length(0) {
 		return nil
 	}
-	if err := f(); err != nil {
+	err := f()
+	if pastTheEnd(q.program.Options, to) {
+		return nowhere(err, to)
+	}
+	if err != nil {
 		return q.allowed(err) // and nothing has changed
 	}
 	q.ref.at = q.ld.Normalize(to)

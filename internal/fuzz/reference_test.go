@@ -81,6 +81,20 @@ func (o outcome) String() string {
 	return s
 }
 
+// pastTheEnd reports whether a place is behind the last of a stated number of epochs.
+func pastTheEnd(o loader.Options, at loader.Cursor) bool {
+	return o.Epochs > 0 && (at.Epoch > o.Epochs || at.Epoch == o.Epochs && at.Position > 0)
+}
+
+// nowhere is what is wrong with the answer to a request for such a place.
+func nowhere(err error, at loader.Cursor) error {
+	var refused *loader.StateError
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return fmt.Errorf("%+v is behind the last epoch, the answer is %v", at, err)
+}
+
 // next is what comes at the place where the reference is.
 func (r *reference) next() outcome {
 	n, global := r.data.length(r.at.Epoch), r.global()
