@@ -13,8 +13,6 @@ import (
 // that was kept shows NaN or -1 for good, rather than another batch's numbers, and a
 // write to it is found at the slot's next lease.
 
-const poisonByte = 0xff
-
 // lent is the memory of the newest lease, and the slot's own.
 type lent struct{ memory, own []byte }
 

@@ -233,6 +233,9 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	if len(m.rings.streams) > 1 {
 		i = m.p.streamIndex(compute)
 	}
+	if err := poisonMemory(compute, r.buffer.View()); err != nil {
+		return err
+	}
 	out := r.fields(m.p.loader.Options().Seed)
 	err := m.visit.of(r.at, func() error { return m.step(b, out) })
 	if err == nil {

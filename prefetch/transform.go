@@ -228,6 +228,9 @@ func (g *transforming) apply(c *carrier, raw device.View, batches int, done *int
 		out.memory = c.memory.Slice(int64(i)*stride(g.p.out), g.p.out.Bytes())
 		clear(g.asked)
 		out.asked = g.asked
+		if err := g.poison(out); err != nil {
+			return err
+		}
 		err := g.visit.of(in.at, func() error { return g.Apply(g.stream, out, in) })
 		if err == nil {
 			err = out.unwritten()
