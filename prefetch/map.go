@@ -356,31 +356,39 @@ func (m *mapping) finish() {
 	p.keep(m.reader.stop(m.finished))
 	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
 	defer cancel()
-	for {
-		select {
-		case a, ok := <-m.arrived:
-			if ok {
-				m.rings.free <- a.r
-				continue
-			}
-		case <-ctx.Done():
-		}
-		break
-	}
-	if len(m.rings.free) < len(m.rings.results) || ctx.Err() != nil {
-		p.dropDownloads(ctx)
+	err := m.collect(ctx)
+	if len(m.rings.free) < len(m.rings.results) || err != nil {
+		m.drop(ctx)
 	}
 	p.mapping.Store(false)
 	p.reading.Store(false)
 	p.keep(p.leave())
 }
 
-// dropDownloads gives up a ring that doesn't come back whole: a step failed
-// half-way, or the device still works on it.
-func (p *Prefetcher) dropDownloads(ctx context.Context) {
-	d := p.downloads
+// collect takes back the results whose downloads end, until the waiters have ended.
+func (m *mapping) collect(ctx context.Context) error {
+	for {
+		select {
+		case a, ok := <-m.arrived:
+			if !ok {
+				return nil
+			}
+			m.rings.free <- a.r
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// drop gives up a ring that doesn't come back whole: a step failed half-way, or the
+// device still works on it.
+func (m *mapping) drop(ctx context.Context) {
+	p, d := m.p, m.rings
 	p.downloads = nil
 	free := func(ctx context.Context) error {
+		if err := m.collect(ctx); err != nil { // the waiters use it yet
+			return err
+		}
 		for _, s := range append(append([]*device.Stream(nil), p.compute...), d.streams...) {
 			if err := rest(ctx, s); err != nil {
 				return err
