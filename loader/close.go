@@ -18,6 +18,7 @@ func (r *Run) Close() error {
 }
 
 func (r *Run) close() error {
+	r.halted.Store(true)
 	r.stop(ErrClosed)
 	stuck, err := r.join()
 	r.drain(stuck)

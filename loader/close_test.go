@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -293,4 +295,79 @@ func TestStoppingAnywhereReturnsEverySlot(t *testing.T) {
 		require.NoError(t, run.Close())
 		require.Equal(t, slots, mem.Free())
 	})
+}
+
+// A Read that hung, and returns when Close has given up on it, is the last: what the
+// dataset reads from may be gone by then.
+func TestAWorkerThatWasStuckReadsNoOtherSample(t *testing.T) {
+	for _, iterable := range []bool{false, true} {
+		var closed atomic.Bool
+		var reads, after atomic.Int64
+		entered, goOn, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		read := func() {
+			if closed.Load() {
+				after.Add(1)
+			}
+			if reads.Add(1) == 200_001 { // by now it is known that samples cost next to nothing
+				close(entered)
+				<-goOn
+				close(left)
+			}
+		}
+		o := loader.Options{BatchSize: 4096, Workers: 1, GracePeriod: 50 * time.Millisecond}
+		var l *loader.Loader
+		var err error
+		if iterable {
+			source := newLive(1 << 18)
+			l, err = loader.NewIterable(loader.FromSeq(hookedFields, source.seq, func(_ context.Context, n int, row *loader.Row) error {
+				read()
+				row.Int64s(0)[0] = int64(n)
+				return nil
+			}), o)
+		} else {
+			l, err = loader.New(hooked{n: 1 << 18, read: read}, o)
+		}
+		require.NoError(t, err)
+		mem := heap(t, l, 4)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-entered
+			cancel()
+		}()
+		for {
+			f, err := run.Next(ctx)
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				break
+			}
+			mem.Put(f.Slot)
+		}
+		var stuck *loader.StuckError
+		require.ErrorAs(t, run.Close(), &stuck)
+		closed.Store(true)
+		close(goOn)
+		<-left
+		for mem.Free() < 4 { // the slot comes back when the worker has ended
+			time.Sleep(time.Millisecond)
+		}
+		require.Zero(t, after.Load())
+		require.NoError(t, l.Close())
+	}
+}
+
+var hookedFields = []loader.Field{{Name: "n", DType: dtype.Int64}}
+
+// hooked is a dataset of numbers whose Reads are seen.
+type hooked struct {
+	n    int
+	read func()
+}
+
+func (h hooked) Len() int               { return h.n }
+func (h hooked) Fields() []loader.Field { return hookedFields }
+func (h hooked) Read(_ context.Context, i int, row *loader.Row) error {
+	h.read()
+	row.Int64s(0)[0] = int64(i)
+	return nil
 }

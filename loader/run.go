@@ -32,6 +32,7 @@ type Run struct {
 	demand chan struct{} // asks for another epoch where no number is stated
 
 	stop   context.CancelCauseFunc
+	halted *haltFlag // set when ctx is done, and by Close
 	ctx    contextEnd
 	live   atomic.Int32  // goroutines
 	joined chan struct{} // closed by the last of them
@@ -61,6 +62,14 @@ type Run struct {
 	closeErr error
 }
 
+// haltFlag tells the workers before every sample what the context tells them before
+// some: asking that costs as much as a small sample. Nothing that is written often
+// shares its cache lines.
+type haltFlag struct {
+	atomic.Bool
+	_ [127]byte
+}
+
 // contextEnd is all that Next needs of the context that the goroutines run under.
 type contextEnd struct {
 	done  <-chan struct{}
@@ -76,6 +85,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		work:   make(chan chunk, 2*workers),
 		demand: make(chan struct{}, 1),
 		stop:   stop,
+		halted: new(haltFlag),
 		ctx:    contextEnd{ctx.Done(), func() error { return context.Cause(ctx) }},
 		joined: make(chan struct{}),
 	}
@@ -97,6 +107,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		r.stall = time.NewTimer(timeout)
 		r.stall.Stop()
 	}
+	context.AfterFunc(ctx, func() { r.halted.Store(true) })
 	r.live.Store(int32(workers) + 1)
 	for range workers {
 		w := newWorker(r)

@@ -114,11 +114,12 @@ func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int, ok bool) 
 	}()
 	every := w.run.patience()
 	for look := 0; row < c.hi; row++ {
-		if look--; look < 0 {
-			if look = every - 1; ctx.Err() != nil {
-				returned = true
-				return row, false
-			}
+		if look--; look < 0 && ctx.Err() != nil || w.run.halted.Load() {
+			returned = true
+			return row, false
+		}
+		if look < 0 {
+			look = every - 1
 		}
 		position := c.batch.filled.Position + int64(row)
 		w.row.move(row, position)
