@@ -170,3 +170,34 @@ func TestCloseWaitsForCopiesOfASlotInQuarantine(t *testing.T) {
 		r.nothingLeft()
 	})
 }
+
+// With every slot in quarantine there is nothing to release: the error says what is so.
+func TestEverySlotInQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		data := canary{n: 20, width: 8, read: func(context.Context, int) error { <-goOn; return nil }}
+		ld, err := loader.New(data, loader.Options{BatchSize: 2, Workers: 1, GracePeriod: time.Second})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
+		require.NoError(t, err)
+		var stuck *loader.StuckError
+		r, err := pf.Open(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		require.ErrorAs(t, r.Close(), &stuck)
+		r, err = pf.Open(t.Context())
+		require.NoError(t, err)
+		_, err = r.Next(t.Context())
+		require.ErrorIs(t, err, pinnedpool.ErrExhausted)
+		require.NotErrorIs(t, err, prefetch.ErrLeases)
+		require.NoError(t, r.Close())
+		close(goOn)
+		synctest.Wait()
+		for b, err := range pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			require.Zero(t, b.Position().Batch)
+			break
+		}
+		require.NoError(t, pf.Close())
+	})
+}

@@ -291,7 +291,8 @@ func (p *Prefetcher) epochAfter() loader.Cursor {
 // exhausted reports whether the user holds so much that nothing more can come.
 func (p *Prefetcher) exhausted() bool {
 	if p.carriers == nil {
-		return int(p.leases.Load()) == len(p.slots)-p.memory.lost()
+		leases := int(p.leases.Load()) // without any it is for the pool to say what is wrong
+		return leases > 0 && leases == len(p.slots)-p.memory.lost()
 	}
 	for _, c := range p.carriers {
 		if !c.held() {
