@@ -37,8 +37,13 @@
 //
 // # Concurrency and errors
 //
-// Everything here may be called from several goroutines at once. The order of
-// work in a stream is the order of the calls. Nothing but Synchronize blocks.
+// Everything here may be called from several goroutines at once, except where its own
+// comment says otherwise. The order of work in a stream is the order of the calls.
+//
+// Submitting work doesn't wait for the device, and neither do Done and Idle. These may
+// wait: Synchronize, which is for that; a copy from or to host memory that isn't pinned;
+// Alloc, AllocHost, RegisterHost and what frees memory, for which a driver may wait until
+// work in progress has ended; and Device.Close.
 //
 // Errors are *Error: operation, device, the driver's own code, likely cause. Work
 // that fails on the device can't be reported by the call that submitted it; its
@@ -48,7 +53,7 @@
 // With LEAT_ORDER=1 in the environment, or with a driver wrapped by hand, package
 // device/order checks that every two accesses to the same memory are ordered by a wait,
 // and names the one that is missing. What it can't see, the host's own use of pinned
-// memory for one, is told by HostReads, HostWrites, Stream.Uses and a Witness.
+// memory for example, is told by HostReads, HostWrites, Stream.Uses and a Witness.
 //
 // With -tags invariants a Wait for an event that was never recorded, a silent
 // no-op on every device, is an error that names the event.

@@ -12,12 +12,13 @@ type Dataset interface {
 	Len() int
 	// Fields describes one sample. It is asked once, by New.
 	Fields() []Field
-	// Read writes sample index to row: every byte of every field. One that leaves
-	// a field out fails the sample; see Row.Bytes. Read is called
-	// by several goroutines at once, and with the same index twice where a batch
-	// is padded. The row is borrowed until Read returns. ctx is cancelled when
-	// the Run is closed; a Read that may take long should heed it. Any error,
-	// io.EOF included, is that sample's failure.
+	// Read writes sample index to row: every byte of every field. A Read that never
+	// asks for a field fails the sample; one that writes a part of a field fails it
+	// only in builds with the tag invariants; see Row.Bytes. Read is called by several
+	// goroutines at once, and with the same index twice where a batch is padded. The
+	// row is borrowed until Read returns. ctx is cancelled when the Run is closed; a
+	// Read that may take long should heed it. Any error, io.EOF included, is that
+	// sample's failure.
 	Read(ctx context.Context, index int, row *Row) error
 }
 

@@ -2,10 +2,12 @@ package loader
 
 // A source that gives its samples once (FromSeq) keeps them until they are delivered,
 // and must know when that is. Of itself a Run takes a batch as delivered when Next
-// returns it. Who works ahead of a consumer, as package prefetch does, takes the
-// source by Claim and says it. Of other Loaders these methods ask nothing.
+// returns it. A pipeline that works ahead of its consumer, as package prefetch does, takes
+// the source by Claim and says itself what is delivered. For other Loaders these methods
+// do nothing.
 
-// Claim makes the caller the only pipeline of a source that gives its samples once:
+// Claim is for a pipeline that stands on the loader: package prefetch calls it, and users
+// of prefetch don't. It makes the caller the only pipeline of a source that gives its samples once:
 // what is delivered is what Delivered and Reported say from here on, and Close is the
 // caller's to call. It is an *OnePassError if another pipeline has claimed the source,
 // or it is closed.
@@ -17,7 +19,7 @@ func (l *Loader) Claim() error {
 }
 
 // Delivered says that all before the cursor is delivered: its samples are not given
-// again.
+// again. Package prefetch calls it, as it does Claim.
 func (l *Loader) Delivered(before Cursor) {
 	if l.once != nil {
 		l.once.delivered(before)
@@ -25,7 +27,7 @@ func (l *Loader) Delivered(before Cursor) {
 }
 
 // Reported says that the consumer has been told of a failure that Run.Next returned:
-// the sample that failed is not given again.
+// the sample that failed is not given again. Package prefetch calls it, as it does Claim.
 func (l *Loader) Reported(err error) {
 	if l.once != nil {
 		l.once.told(err)

@@ -1,7 +1,7 @@
 // Package loader says which samples make up which batch, and writes their bytes.
 // It knows nothing of devices: it fills memory that somebody else supplies.
 //
-// # The rooms
+// # The parts
 //
 //	Dataset, Iterable   where samples come from: by number, or one after the other
 //	Field, Layout       what a sample consists of, and where it lies in a batch
@@ -25,14 +25,26 @@
 // LastPolicy. With an Iterable, whose length nobody knows, this holds as long as
 // the iterator gives the same samples on every rank.
 //
-// Every byte that a batch holds was written for it: a sample that leaves a field out
-// fails, and with the tag invariants one that leaves a part out does too.
+// Every field of every sample in a batch was asked for by the code that writes the
+// sample; a Read that never asks for one of its fields fails with an *UnwrittenError. A
+// Read that asks for a field and writes only a part of it is not noticed in a normal
+// build: the rest holds what another sample left there. With -tags invariants such a
+// Read fails too if it leaves out eight bytes in a row or more, or four at a field's end;
+// fewer could be the sample's own, and show only as a NaN where the field's type has
+// one. So while you write a dataset:
 //
-// An Iterable is begun again wherever a place in it is gone on from; FromSeqFunc gives
-// its iterator the epoch and the seed, all that it may depend on. What cannot begin
-// again is for FromSeq: nothing that it gives is lost or given twice when a Run is
-// closed, and what would need a second pass is an *OnePassError. A sample that owns
-// something is an io.Closer, and is closed where no batch takes it; see Encoder.
+//	go test -tags invariants ./...
+//
+// To resume an Iterable in the middle of an epoch, its iterator is started again and the
+// samples before the place are skipped. FromSeqFunc gives its iterator the epoch and the
+// seed, all that it may depend on. What cannot start again is for FromSeq: nothing that
+// it gives is lost or given twice when a Run is closed, and what would need a second pass
+// is an *OnePassError. A sample that owns something is an io.Closer, and is closed where
+// no batch takes it; see Encoder.
+//
+// A batch is delivered when it is full, or when its epoch or its source ends. A source
+// that is live, a channel of requests for example, can't yet have a part of a batch
+// delivered, after a time without requests or otherwise.
 //
 // A failure carries its place (Error) and the user's own error, is delivered
 // after all batches before it, and is the one at the lowest position of its
@@ -44,12 +56,15 @@
 // The dispatcher takes a slot, enters the batch in the order of delivery, and
 // hands its rows to the workers in chunks. Several batches are open at once, as
 // many as there are slots; workers take chunks in order, so the first batch is
-// shared by all and done first. Who finishes the last chunk of a batch completes
-// it, and Next takes batches in the order in which they were opened.
+// shared by all and done first. The worker that finishes the last chunk of a batch
+// completes it, and Next takes batches in the order in which they were opened.
+//
+// An open batch counts shares: the dispatcher holds one while it hands out the batch's
+// chunks, and each chunk is one until its worker is done with it.
 //
 //	R1  A slot is owned by exactly one of: the Memory, the Run, the caller of Next.
 //	R2  A row is written by one worker, and only between the opening of its batch
-//	    and the giving up of that chunk's share.
+//	    and the moment at which that worker gives up its chunk's share.
 //	R3  A batch is delivered only when all shares are given up and each of its
 //	    rows was written, and after every batch opened before it.
 //	R4  After Close a slot goes back only if nothing can write to it any more;

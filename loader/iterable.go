@@ -59,11 +59,16 @@ type Encoder interface {
 // the Run is closed.
 //
 // encode writes a sample to a row under the rules of Dataset.Read; it runs on the
-// workers, in parallel with each other and with the iterator, so a sample must stay
-// as it is after the iterator has gone on. A sample that is an io.Closer is encode's to
-// close; one that encode is not called for is closed by the loader: see Encoder.
+// workers, in parallel with each other and with the iterator. A sample that is an
+// io.Closer is encode's to close; one that encode is not called for is closed by the
+// loader: see Encoder.
 //
-// An iterator cannot seek: to go on in the middle of an epoch it is begun again, and
+// A sample must not change after it is yielded. An iterator that uses a buffer again
+// must copy it: the Bytes of a bufio.Scanner, for example, are overwritten by its next
+// Scan, and without a copy batches hold wrong data and no error tells. (The race detector
+// shows such a write: go test -race.)
+//
+// An iterator cannot seek: to resume in the middle of an epoch it is started again, and
 // the samples before the cursor are thrown away without being encoded, which takes
 // time in proportion to the position.
 func FromSeqFunc[S any](

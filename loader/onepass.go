@@ -23,12 +23,19 @@ import (
 // that goes on with the sample behind it, so that one malformed request does not stop
 // a server.
 //
-// encode is as for FromSeqFunc. Where it fails because its context is cancelled, at
+// encode is as for FromSeqFunc, and so is the rule that a sample must not change after it
+// is yielded. Where it fails because its context is cancelled, at
 // the end of a range, it is called again, unless the sample is an io.Closer, which it
 // has closed: then the failure is reported when it is that sample's turn.
 //
 // The source ends with its iterator, or with Loader.Close, which
-// prefetch.Prefetcher.Close calls; then the iterator's yield returns false.
+// prefetch.Prefetcher.Close calls; then the iterator's yield returns false. The iterator
+// gets no context: one that waits, in a channel receive for example, is not woken by
+// Close, which returns a *StuckError after Options.GracePeriod. Before Close, close the
+// channel, or end what else the iterator waits for.
+//
+// State Epochs: 1. A range after the source's end then yields nothing, while with no
+// stated number of epochs it asks for a second epoch, and that is an *OnePassError.
 func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx context.Context, sample S, row *Row) error) Iterable {
 	return &onePass{
 		lacks:  errors.Join(required("seq", seq, "an iterator"), required("encode", encode, "a function")),

@@ -78,7 +78,8 @@ type Options struct {
 	Seed uint64
 	// Epochs is how many there are. 0 states no number: there is always another
 	// epoch, but the run begins it only when asked for its first batch, while with
-	// a number it works ahead over the border.
+	// a number it works ahead over the border. A loop over the epochs should take
+	// the number from Loader.Options and not state it again.
 	Epochs int
 	// Workers is the number of goroutines that read samples, 65536 at most. 0 means
 	// max(1, GOMAXPROCS-2): two processors are left to the training loop and to

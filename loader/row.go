@@ -27,8 +27,10 @@ type Row struct {
 
 // Bytes borrows the field's bytes in this row, in their final place: what is
 // written here is what the batch holds. Before that they hold what an earlier
-// batch left there, so every byte of every field must be written: a field that
-// is not even asked for fails the sample with an *UnwrittenError.
+// batch left there, so every byte of every field must be written. A field that is
+// never asked for, by Bytes, Elements, Write or one of the methods below, fails the
+// sample with an *UnwrittenError. Bytes of it that are asked for and not written
+// fail it only in builds with the tag invariants.
 func (r *Row) Bytes(field int) []byte {
 	r.asked.add(field)
 	return r.bytes(field)

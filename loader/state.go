@@ -25,7 +25,8 @@ const stateVersion = 1
 // to JSON as it is.
 type State struct {
 	Version int `json:"version"`
-	// Fingerprint tells the dataset; see Fingerprinter.
+	// Fingerprint tells the dataset: its length, its fields, and what a Fingerprinter
+	// says. A State with another one is of other data.
 	Fingerprint uint64 `json:"fingerprint,string"`
 	Seed        uint64 `json:"seed,string"`
 	Shuffle     bool   `json:"shuffle"`
@@ -115,7 +116,7 @@ func (l *Loader) Check(s State) error {
 
 // Normalize turns the end of an epoch into the beginning of the next: a cursor
 // from which this loader has no batch left in its epoch. Where the number of
-// samples is not known it returns the cursor as it is.
+// samples is not known it returns the cursor as it is. Package prefetch calls it.
 func (l *Loader) Normalize(at Cursor) Cursor {
 	if l.known && l.split.holds(at.Position) && l.split.steps(at.Position) == 0 {
 		return Cursor{Epoch: at.Epoch + 1}

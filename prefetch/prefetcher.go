@@ -17,8 +17,9 @@ import (
 // A Prefetcher brings a loader's batches to a device, or to a host consumer, ahead
 // of their use. New and NewHost make one; the caller owns it until Close.
 //
-// One goroutine at a time consumes it, by Batches or by a Reader. Stats, Plan,
-// Batch.Release and Close may be called from any.
+// One goroutine at a time consumes it, by Batches, by a Reader or by Map. Stats, Plan,
+// Epoch, State, Batch.Release and Close may be called from any goroutine at any time. So
+// may Seek, Restore and Quiesce, which return ErrBusy where they would disturb a reader.
 type Prefetcher struct {
 	options Options
 	loader  *loader.Loader

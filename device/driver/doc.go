@@ -4,8 +4,8 @@
 //
 // It is flat and speaks in handles, as the CUDA driver API does, so that a
 // wrapper embeds a Device and overrides the two or three calls it cares about.
-// People who train models use package device; only drivers and their wrappers
-// import this package.
+// Programs use package device, which has all that a kernel of one's own needs; this
+// package is for drivers and their wrappers.
 //
 // # Rules for a driver
 //

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 // MaxRadius is how far a blur reaches at most, in pixels to each side.
@@ -70,7 +69,7 @@ func argWeights(a *device.Args) (w weights) {
 }
 
 func blurHorizontal(a *device.Args) {
-	out, in := driver.Elements[uint16](a, 0), a.Bytes(1)
+	out, in := device.Elements[uint16](a, 0), a.Bytes(1)
 	row, height, w := channels*int(a.I32(2)), int(a.I32(3)), argWeights(a)
 	const side = channels * MaxRadius
 	wide := make([]byte, side+row+side) // a row that goes on beyond its ends
@@ -92,7 +91,7 @@ func blurHorizontal(a *device.Args) {
 }
 
 func blurVertical(a *device.Args) {
-	out, in := a.Bytes(0), driver.Elements[uint16](a, 1)
+	out, in := a.Bytes(0), device.Elements[uint16](a, 1)
 	row, height, w := channels*int(a.I32(2)), int(a.I32(3)), argWeights(a)
 	sum := make([]uint32, row)
 	for y := range height {

@@ -4,13 +4,12 @@ import (
 	_ "embed"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 //go:embed filter.ptx
 var ptx string
 
-var module = driver.RegisterModule(&device.Module{Name: "filter", PTX: ptx})
+var module = device.RegisterModule(&device.Module{Name: "filter", PTX: ptx})
 
 const (
 	// threads in a block.

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 // Adam's constants, as its authors recommend them.
@@ -34,8 +33,8 @@ func adam(s *device.Stream, params, grads, moment1, moment2 device.View, rate fl
 }
 
 var adamKernel = &device.Kernel{Name: "adam", Module: module, Go: func(a *device.Args) {
-	params, moment1 := driver.Elements[float32](a, 0), driver.Elements[float32](a, 1)
-	moment2, grads := driver.Elements[float32](a, 2), driver.Elements[float32](a, 3)
+	params, moment1 := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
+	moment2, grads := device.Elements[float32](a, 2), device.Elements[float32](a, 3)
 	rate, eps := a.F32(5), a.F32(6)
 	moment1, moment2, grads = moment1[:len(params)], moment2[:len(params)], grads[:len(params)]
 	for i, g := range grads {

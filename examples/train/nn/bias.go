@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
-)
+import "github.com/leat-go/leat/device"
 
 // addBias submits x += bias on each of n rows, and then, if relu, x = max(x, 0).
 func addBias(s *device.Stream, x, bias device.View, n, width int, relu bool) error {
@@ -20,7 +17,7 @@ func addBias(s *device.Stream, x, bias device.View, n, width int, relu bool) err
 }
 
 var biasKernel = &device.Kernel{Name: "bias", Module: module, Go: func(a *device.Args) {
-	x, bias := driver.Elements[float32](a, 0), driver.Elements[float32](a, 1)
+	x, bias := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
 	for ; len(x) > 0; x = x[len(bias):] {
 		row := x[:len(bias)]
 		for i, b := range bias {
@@ -30,7 +27,7 @@ var biasKernel = &device.Kernel{Name: "bias", Module: module, Go: func(a *device
 }}
 
 var biasReLUKernel = &device.Kernel{Name: "bias_relu", Module: module, Go: func(a *device.Args) {
-	x, bias := driver.Elements[float32](a, 0), driver.Elements[float32](a, 1)
+	x, bias := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
 	for ; len(x) > 0; x = x[len(bias):] {
 		row := x[:len(bias)]
 		for i, b := range bias {
@@ -51,7 +48,7 @@ func reluBackward(s *device.Stream, grad, activation device.View) error {
 }
 
 var reluBackwardKernel = &device.Kernel{Name: "relu_backward", Module: module, Go: func(a *device.Args) {
-	grad, activation := driver.Elements[float32](a, 0), driver.Elements[float32](a, 1)
+	grad, activation := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
 	for i, x := range activation[:len(grad)] {
 		if x == 0 {
 			grad[i] = 0
@@ -71,7 +68,7 @@ func columnSum(s *device.Stream, out, x device.View, n, width int) error {
 }
 
 var columnSumKernel = &device.Kernel{Name: "column_sum", Module: module, Go: func(a *device.Args) {
-	out, x := driver.Elements[float32](a, 0), driver.Elements[float32](a, 1)
+	out, x := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
 	clear(out)
 	for ; len(x) > 0; x = x[len(out):] {
 		for i, v := range x[:len(out)] {

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 // crossEntropy submits, for n rows of logits and one-hot targets:
@@ -30,7 +29,7 @@ func crossEntropy(s *device.Stream, loss, correct, grad, logits, targets device.
 
 var crossEntropyKernel = &device.Kernel{Name: "cross_entropy", Module: module, Go: func(a *device.Args) {
 	n, classes := int(a.I32(5)), int(a.I32(6))
-	grad, logits, targets := driver.Elements[float32](a, 2), driver.Elements[float32](a, 3), driver.Elements[float32](a, 4)
+	grad, logits, targets := device.Elements[float32](a, 2), device.Elements[float32](a, 3), device.Elements[float32](a, 4)
 	var sum float64
 	var correct uint32
 	for i := range n {
@@ -41,8 +40,8 @@ var crossEntropyKernel = &device.Kernel{Name: "cross_entropy", Module: module, G
 			correct++
 		}
 	}
-	driver.Elements[float32](a, 0)[0] = float32(sum / float64(n))
-	driver.Elements[uint32](a, 1)[0] = correct
+	device.Elements[float32](a, 0)[0] = float32(sum / float64(n))
+	device.Elements[uint32](a, 1)[0] = correct
 }}
 
 // crossEntropyRow is one row of crossEntropy; n scales the gradient.

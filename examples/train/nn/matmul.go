@@ -5,7 +5,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 // shape of a product: m×k times k×n, after transposing.
@@ -53,7 +52,7 @@ func matrix(a *device.Args, i, rows, cols int, transposed bool) blas32.General {
 	if transposed {
 		rows, cols = cols, rows
 	}
-	return blas32.General{Rows: rows, Cols: cols, Stride: cols, Data: driver.Elements[float32](a, i)}
+	return blas32.General{Rows: rows, Cols: cols, Stride: cols, Data: device.Elements[float32](a, i)}
 }
 
 func transposed(yes bool) blas.Transpose {

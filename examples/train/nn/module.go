@@ -4,13 +4,12 @@ import (
 	_ "embed"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 //go:embed nn.ptx
 var ptx string
 
-var module = driver.RegisterModule(&device.Module{Name: "nn", PTX: ptx})
+var module = device.RegisterModule(&device.Module{Name: "nn", PTX: ptx})
 
 // threads in a block.
 const threads = 256
