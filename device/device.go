@@ -22,16 +22,20 @@ type (
 
 // The sentinels that errors.Is finds in an *Error.
 var (
-	ErrClosed       = driver.ErrClosed
-	ErrOutOfMemory  = driver.ErrOutOfMemory
-	ErrFault        = driver.ErrFault
-	ErrNotRecorded  = driver.ErrNotRecorded
-	ErrNotComplete  = driver.ErrNotComplete
-	ErrNoTiming     = driver.ErrNoTiming
-	ErrInvalid      = driver.ErrInvalid
-	ErrUnsupported  = driver.ErrUnsupported
-	ErrUnavailable  = driver.ErrUnavailable
+	ErrClosed      = driver.ErrClosed
+	ErrOutOfMemory = driver.ErrOutOfMemory
+	ErrFault       = driver.ErrFault
+	ErrNotRecorded = driver.ErrNotRecorded
+	ErrNotComplete = driver.ErrNotComplete
+	ErrNoTiming    = driver.ErrNoTiming
+	ErrInvalid     = driver.ErrInvalid
+	ErrUnsupported = driver.ErrUnsupported
+	ErrUnavailable = driver.ErrUnavailable
+)
+
+const (
 	errForeignEvent = "the event belongs to another device"
+	errNoEvent      = "the event is nil"
 )
 
 // A Device is one CPU device or GPU. It is safe for concurrent use.

@@ -1,5 +1,7 @@
 package device
 
+import "slices"
+
 // A Junction makes streams wait for each other: many for one, or one for many. Its
 // event is made once, so that forking and joining allocate nothing. It is for one
 // goroutine.
@@ -21,6 +23,9 @@ func (d *Device) NewJunction() (*Junction, error) {
 // submitted to from: a table is uploaded once, and many streams read it. from is of
 // the junction's device, to of that device or its peers.
 func (j *Junction) Fork(from *Stream, to ...*Stream) error {
+	if from == nil || slices.Contains(to, nil) {
+		return j.event.dev.invalid("Fork", "a stream is nil")
+	}
 	if err := from.Record(j.event); err != nil {
 		return err
 	}

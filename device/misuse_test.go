@@ -235,3 +235,27 @@ func TestLaunchesThatAreTooLarge(t *testing.T) {
 		require.Zero(t, drv.calls)
 	}
 }
+
+// What is missing is named, and the driver is not asked.
+func TestWhatIsNilIsRefused(t *testing.T) {
+	d, drv, s := openReckless(t)
+	j, err := d.NewJunction()
+	require.NoError(t, err)
+	for _, call := range []struct {
+		err  error
+		what string
+	}{
+		{s.Wait(nil), "the event is nil"},
+		{s.Record(nil), "the event is nil"},
+		{s.Launch(nil), "the launch is nil"},
+		{s.HostFunc(nil), "no function to run"},
+		{j.Fork(nil, s), "a stream is nil"},
+		{j.Fork(s, s, nil), "a stream is nil"},
+		{j.Join(nil, s), "a stream is nil"},
+		{j.Join(s, nil), "a stream is nil"},
+	} {
+		require.ErrorIs(t, call.err, device.ErrInvalid)
+		require.ErrorContains(t, call.err, call.what)
+	}
+	require.Zero(t, drv.calls)
+}

@@ -106,6 +106,9 @@ func (s *Stream) uses(op string, v View) error {
 // Record marks in e, an event of the stream's device, the work submitted to s so
 // far.
 func (s *Stream) Record(e *Event) error {
+	if e == nil {
+		return s.dev.invalid("Record", errNoEvent)
+	}
 	if e.dev != s.dev {
 		return s.dev.invalid("Record", errForeignEvent)
 	}
@@ -128,6 +131,9 @@ func (s *Stream) Record(e *Event) error {
 func (s *Stream) Wait(e *Event) error {
 	if err := s.open("Wait"); err != nil {
 		return err
+	}
+	if e == nil {
+		return s.dev.invalid("Wait", errNoEvent)
 	}
 	if err := e.open("Wait"); err != nil {
 		return err
@@ -278,6 +284,9 @@ func (s *Stream) HostFunc(f func()) error {
 func (s *Stream) Launch(l *Launch) error {
 	if err := s.open("Launch"); err != nil {
 		return err
+	}
+	if l == nil {
+		return s.dev.invalid("Launch", "the launch is nil")
 	}
 	if err := s.checkShape(l); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/leat-go/leat/device"
 )
@@ -26,12 +27,22 @@ func (e *Error) Unwrap() []error { return []error{e.Err, device.ErrInvalid} }
 // mistakes gathers what is wrong with a call. Only a wrong call allocates.
 type mistakes []error
 
+var errNoStream = errors.New("the stream is nil")
+
+// stream checks that there is one.
+func (m *mistakes) stream(s *device.Stream) {
+	if s == nil && !slices.Contains(*m, errNoStream) {
+		*m = append(*m, errNoStream)
+	}
+}
+
 func (m *mistakes) addf(format string, args ...any) { *m = append(*m, fmt.Errorf(format, args...)) }
 
 // view checks that v is memory of s's device, aligned to align bytes.
 func (m *mistakes) view(s *device.Stream, name string, v device.View, align int) {
+	m.stream(s)
 	switch {
-	case v.Bytes() == 0:
+	case s == nil || v.Bytes() == 0:
 		return
 	case v.Bytes() < 0:
 		*m = append(*m, fmt.Errorf("%s has %d bytes, want 0 or more", name, v.Bytes()))

@@ -16,6 +16,7 @@ const maxSpin = time.Hour
 // as an accelerator would; in a testing/synctest bubble it takes virtual time.
 func Spin(s *device.Stream, d time.Duration) error {
 	var m mistakes
+	m.stream(s)
 	if d < 0 || d > maxSpin {
 		m.addf("time is %v, want 0 to %v", d, maxSpin)
 	}

@@ -138,7 +138,11 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 	if p.dev == nil {
 		return nil, errors.New("prefetch: Map needs a device")
 	}
-	if err := o.validate(p.out.BatchSize()); err != nil {
+	err := o.validate(p.out.BatchSize())
+	if step == nil {
+		err = errors.Join(errors.New("the step is nil"), err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("prefetch: Map: %w", err)
 	}
 	if o.Slots == 0 {

@@ -49,8 +49,13 @@ const meterValues = 16
 // Close.
 func NewMeter(dev *device.Device, bytes int64) (*Meter, error) {
 	const places = meterValues + 1
-	if bytes < 1 || bytes > math.MaxInt/places {
-		return nil, fmt.Errorf("prefetch: NewMeter: %d bytes, want 1 to %d", bytes, math.MaxInt/places)
+	switch {
+	case dev == nil:
+		return nil, errors.New("prefetch: NewMeter needs a device")
+	case bytes < 1:
+		return nil, fmt.Errorf("prefetch: NewMeter: %d bytes, want 1 or more", bytes)
+	case bytes > math.MaxInt/places:
+		return nil, fmt.Errorf("prefetch: NewMeter: %d values of %d bytes are more than any memory holds", places, bytes)
 	}
 	m := &Meter{dev: dev, witness: dev.NewWitness(), bytes: bytes}
 	var err error
@@ -74,6 +79,9 @@ func NewMeter(dev *device.Device, bytes int64) (*Meter, error) {
 func (m *Meter) Push(s *device.Stream, v device.View) (taken bool, err error) {
 	if v.Bytes() != m.bytes {
 		return false, fmt.Errorf("prefetch: Meter.Push: %d bytes, want %d", v.Bytes(), m.bytes)
+	}
+	if s == nil {
+		return false, fmt.Errorf("prefetch: Meter.Push: %w", errNoStream)
 	}
 	if s.Device() != m.dev {
 		return false, fmt.Errorf("prefetch: Meter.Push: stream %q is of another device than the meter", s.Name())
