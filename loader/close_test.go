@@ -116,6 +116,7 @@ func TestAProducerThatIgnoresItsContextCostsItsSlot(t *testing.T) {
 		require.Equal(t, 1, stuck.Batch)
 		require.Equal(t, loader.StageRead, stuck.Stage)
 		require.Contains(t, string(stuck.Stack), "time.Sleep")
+		require.Regexp(t, `sample 7 .* ignored its context for 2s \(at .*close_test\.go:\d+\)$`, stuck.Error(), "one line")
 		require.Equal(t, err, run.Close(), "as before")
 		require.Equal(t, 2, mem.Free())
 		require.Len(t, mem.quarantined, 1)

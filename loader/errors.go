@@ -120,8 +120,9 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error implements error.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack) }
+// Error implements error. It is one line, with the place of the panic; Stack has the way
+// there.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v%s", e.Value, at(e.Stack)) }
 
 // Unwrap returns Value where it is an error.
 func (e *PanicError) Unwrap() error {
@@ -155,7 +156,7 @@ type UnwrittenError struct {
 // Error implements error.
 func (e *UnwrittenError) Error() string {
 	if e.Bytes == 0 {
-		return fmt.Sprintf("field %v was not written: it was not asked for", e.Field)
+		return fmt.Sprintf("field %v was not written: it was never asked for", e.Field)
 	}
 	return fmt.Sprintf("field %v was written in part: %d bytes from byte %d on were not", e.Field, e.Bytes, e.Offset)
 }
@@ -188,13 +189,13 @@ type StuckError struct {
 	Stack []byte
 }
 
-// Error implements error.
+// Error implements error. It is one line, with the place; Stack has the way there.
 func (e *StuckError) Error() string {
 	if e.Sample < 0 {
-		return fmt.Sprintf("loader: epoch %d, batch %d: %s ignored its context for %v\n\n%s", e.Epoch, e.Batch, e.Stage, e.Grace, e.Stack)
+		return fmt.Sprintf("loader: epoch %d, batch %d: %s ignored its context for %v%s", e.Epoch, e.Batch, e.Stage, e.Grace, at(e.Stack))
 	}
-	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s ignored its context for %v\n\n%s",
-		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Grace, e.Stack)
+	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s ignored its context for %v%s",
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Grace, at(e.Stack))
 }
 
 // SubstituteError is a sample that could not be substituted.

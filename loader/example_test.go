@@ -184,7 +184,7 @@ func ExampleFromTensors() {
 	}
 	fmt.Println(ds.Len(), ds.Fields())
 	// Output:
-	// 3 [x float32[2] y int64[]]
+	// 3 [x float32[2] y int64]
 }
 
 // A state saved by one rank of two is gone on from by one of four.

@@ -117,6 +117,8 @@ func TestAPanicBecomesAnErrorWithItsStack(t *testing.T) {
 	var caught *loader.PanicError
 	require.ErrorAs(t, err, &caught)
 	require.Contains(t, string(caught.Stack), "TestAPanicBecomesAnErrorWithItsStack")
+	require.NotContains(t, err.Error(), "\n", "one line, with the place")
+	require.Regexp(t, `panic: .* \(at .*failure_test\.go:\d+\)$`, err.Error())
 	var own *corrupt
 	require.ErrorAs(t, err, &own, "what was panicked with, if it is an error")
 }
@@ -128,7 +130,28 @@ func TestASampleOfTheWrongTypeOrSizePanicsIntoAnError(t *testing.T) {
 	}
 	l := newNumbers(t, numbers{n: 1, before: wrong}, loader.Options{BatchSize: 1, Epochs: 1})
 	_, err := readAll(t, l, loader.Cursor{}, 1)
-	require.ErrorContains(t, err, "field index int64[] seen as float32")
+	require.ErrorContains(t, err, "field index int64 seen as float32")
+}
+
+// A field that a sample doesn't have is a mistake in the program: the panic names those
+// that there are.
+func TestAFieldThatThereIsNotIsNamed(t *testing.T) {
+	for _, ask := range []func(row *loader.Row){
+		func(row *loader.Row) { row.Bytes(7) },
+		func(row *loader.Row) { row.Bytes(-1) },
+		func(row *loader.Row) { row.Int64s(7) },
+		func(row *loader.Row) { _ = loader.Write(row, 64, []int64{1}) },
+	} {
+		wrong := func(_ context.Context, _ int, row *loader.Row) error {
+			ask(row)
+			return nil
+		}
+		l := newNumbers(t, numbers{n: 1, before: wrong}, loader.Options{BatchSize: 1, Epochs: 1})
+		_, err := readAll(t, l, loader.Cursor{}, 1)
+		require.ErrorContains(t, err, "asked for; the")
+		require.ErrorContains(t, err, "0 index")
+		require.ErrorContains(t, err, "failure_test.go")
+	}
 }
 
 func TestARaggedSampleIsNamed(t *testing.T) {

@@ -1,7 +1,5 @@
 package loader
 
-import "fmt"
-
 // GoexitError is user code that ended its goroutine by runtime.Goexit, as Fatal and
 // Skip of package testing do.
 type GoexitError struct {
@@ -9,7 +7,7 @@ type GoexitError struct {
 	Stack []byte
 }
 
-// Error implements error.
+// Error implements error. It is one line, with the place; Stack has the way there.
 func (e *GoexitError) Error() string {
-	return fmt.Sprintf("the goroutine was ended by runtime.Goexit\n\n%s", e.Stack)
+	return "the goroutine was ended by runtime.Goexit" + at(e.Stack)
 }

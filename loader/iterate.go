@@ -184,8 +184,8 @@ func (s *stream) end(ctx context.Context) bool {
 		return s.seal(ctx)
 	}
 	if s.sample < l.split.global() {
-		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave %d, %d ranks of batch size %d take %d at a time",
-			ErrTooFewSamples, s.sample, l.split.ranks, l.split.batch, l.split.global())))
+		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave %d, %s",
+			ErrTooFewSamples, s.sample, l.split.takes())))
 		return false
 	}
 	s.batch.drop(s.run)

@@ -25,8 +25,14 @@ type Field struct {
 	Shape []int
 }
 
-// String is the field as its declaration reads: image uint8[28 28].
-func (f Field) String() string { return fmt.Sprintf("%s %v%v", f.Name, f.DType, f.Shape) }
+// String is the field as its declaration reads: image uint8[28 28], and label int64
+// for a scalar.
+func (f Field) String() string {
+	if len(f.Shape) == 0 {
+		return fmt.Sprintf("%s %v", f.Name, f.DType)
+	}
+	return fmt.Sprintf("%s %v%v", f.Name, f.DType, f.Shape)
+}
 
 // FieldLayout is a field's place in a batch.
 type FieldLayout struct {

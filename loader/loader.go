@@ -47,8 +47,8 @@ func New(ds Dataset, o Options) (*Loader, error) {
 	l.dataset = ds
 	l.split.samples, l.known = samples, true
 	if l.split.steps(0) == 0 {
-		return nil, fmt.Errorf("%w: %d samples, and %d ranks of batch size %d take %d at a time; Last: Pad would fill them up",
-			ErrTooFewSamples, samples, l.split.ranks, l.split.batch, l.split.global())
+		return nil, fmt.Errorf("%w: %d samples, and %s; Last: Pad would fill them up",
+			ErrTooFewSamples, samples, l.split.takes())
 	}
 	l.fingerprint = fingerprint(ds, samples, l.layout)
 	return l, nil

@@ -61,12 +61,27 @@ type OnePassError struct {
 
 // Error implements error.
 func (e *OnePassError) Error() string {
-	return fmt.Sprintf("loader: a source that gives its samples once, at epoch %d, position %d, cannot be read from epoch %d, position %d: %s",
-		e.At.Epoch, e.At.Position, e.Want.Epoch, e.Want.Position, e.Reason)
+	return "loader: a source that gives its samples once: " + e.Reason
+}
+
+// misplaced is the error of reading a source at one place from another one.
+func misplaced(at, want Cursor) *OnePassError {
+	e := &OnePassError{At: at, Want: want}
+	switch {
+	case at.Epoch > 0 && want.Epoch > 0:
+		return &OnePassError{At: at, Want: want, Reason: reasonEnded}
+	case at == Cursor{}:
+		e.Reason = fmt.Sprintf("it is at its beginning and cannot be read from epoch %d, position %d: what another process had of it is gone", want.Epoch, want.Position)
+	default:
+		e.Reason = fmt.Sprintf("it is at epoch %d, position %d, and cannot be read from epoch %d, position %d", at.Epoch, at.Position, want.Epoch, want.Position)
+	}
+	e.Reason += beginAgain
+	return e
 }
 
 const (
-	reasonPlace   = "it has no other samples to give; FromSeqFunc makes an Iterable that can begin again"
+	beginAgain    = "; FromSeqFunc makes an Iterable that can begin again"
+	reasonEnded   = "it has ended, and has no other samples to give" + beginAgain
 	reasonBusy    = "another Run reads it, which must be closed first"
 	reasonClaimed = "another pipeline has it"
 	reasonClosed  = "it is closed"
@@ -150,20 +165,16 @@ func (p *onePass) check(from Cursor) error {
 
 func (p *onePass) refuse(from Cursor) error {
 	from.Substituted = 0
-	reason := ""
 	switch {
 	case p.closed != "":
-		reason = p.closed
+		return &OnePassError{At: p.cursor(), Want: from, Reason: p.closed}
 	case from == p.cursor():
 	case p.over && from == Cursor{Position: p.at}: // just before the end
 	case from == Cursor{Epoch: 1} && p.exhausted(): // just behind it
 	default:
-		reason = reasonPlace
+		return misplaced(p.cursor(), from)
 	}
-	if reason == "" {
-		return nil
-	}
-	return &OnePassError{At: p.cursor(), Want: from, Reason: reason}
+	return nil
 }
 
 // exhausted reports whether the iterator has ended, and all that it gave is delivered.
@@ -290,7 +301,7 @@ func (p *onePass) samples(ctx context.Context, epoch int) iter.Seq2[Encoder, err
 			p.mu.Lock()
 			at := p.cursor()
 			p.mu.Unlock()
-			yield(nil, &OnePassError{At: at, Want: Cursor{Epoch: epoch}, Reason: reasonPlace})
+			yield(nil, &OnePassError{At: at, Want: Cursor{Epoch: epoch}, Reason: reasonEnded})
 			return
 		}
 		for {

@@ -147,6 +147,8 @@ func TestASecondPassOverASourceOfOnePassIsRefused(t *testing.T) {
 	_, err = readEpoch(l, run, mem)
 	require.ErrorAs(t, err, &once)
 	require.Equal(t, loader.Cursor{Epoch: 1}, once.Want)
+	require.ErrorContains(t, err, "it has ended")
+	require.NotContains(t, once.Error(), "position 0", "which is where it stands")
 	require.NoError(t, run.Close())
 	require.NoError(t, l.Close())
 	refused(l, loader.Cursor{Epoch: 1}, loader.Cursor{Epoch: 1})

@@ -131,7 +131,7 @@ func (o Options) validate() error {
 	}
 	check(o.OnError >= Fail && o.OnError <= Substitute, "OnError", o.OnError, "Fail or Substitute")
 	check(o.MaxSubstituted >= 0, "MaxSubstituted", o.MaxSubstituted, "0 (no limit) or more")
-	check(o.MaxSubstituted == 0 || o.OnError == Substitute, "MaxSubstituted", o.MaxSubstituted, "0 unless OnError is Substitute")
+	check(o.MaxSubstituted <= 0 || o.OnError == Substitute, "MaxSubstituted", o.MaxSubstituted, "0 unless OnError is Substitute")
 	check(o.StallTimeout >= 0, "StallTimeout", o.StallTimeout, "0 (none) or more")
 	check(o.GracePeriod >= 0, "GracePeriod", o.GracePeriod, "0 (5 s) or more")
 	return errors.Join(errs...)

@@ -3,6 +3,7 @@ package loader
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"unsafe"
 
 	"github.com/leat-go/leat/dtype"
@@ -32,8 +33,24 @@ type Row struct {
 // sample with an *UnwrittenError. Bytes of it that are asked for and not written
 // fail it only in builds with the tag invariants.
 func (r *Row) Bytes(field int) []byte {
+	r.check(field)
 	r.asked.add(field)
 	return r.bytes(field)
+}
+
+// check panics if there is no such field.
+func (r *Row) check(field int) {
+	if uint(field) >= uint(len(r.layout.fields)) {
+		r.noField(field)
+	}
+}
+
+func (r *Row) noField(field int) {
+	names := make([]string, len(r.layout.fields))
+	for i, f := range r.layout.fields {
+		names[i] = fmt.Sprintf("%d %s", i, f.Name)
+	}
+	panic(fmt.Sprintf("loader: field %d asked for; the %d fields of a sample are %s", field, len(names), strings.Join(names, ", ")))
 }
 
 // bytes is Bytes, but the field does not count as asked for.
@@ -111,6 +128,7 @@ type Element interface {
 // must be the field's type; float16 and bfloat16 fields are seen as uint16.
 // Another T is a mistake in the program, and panics.
 func Elements[T Element](r *Row, field int) []T {
+	r.check(field)
 	f := &r.layout.fields[field]
 	if !holds[T](f.DType) {
 		panic(fmt.Sprintf("loader: field %v seen as %T", f.Field, *new(T)))

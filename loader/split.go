@@ -1,5 +1,7 @@
 package loader
 
+import "fmt"
+
 // split cuts an epoch's order into global batches and gives each rank its rows
 // inside every one of them. So what a step trains on does not depend on the
 // number of ranks, one number says where an epoch stands on all of them, and the
@@ -13,6 +15,14 @@ type split struct {
 
 // global is the number of samples that all ranks together take in a step.
 func (s split) global() int64 { return s.batch * s.ranks }
+
+// takes is how many samples a global batch takes, for errors.
+func (s split) takes() string {
+	if s.ranks == 1 {
+		return fmt.Sprintf("a batch takes %d", s.batch)
+	}
+	return fmt.Sprintf("%d ranks of batch size %d take %d at a time", s.ranks, s.batch, s.global())
+}
 
 // holds reports whether a position can be one of an epoch.
 func (s split) holds(position int64) bool { return position >= 0 && position <= s.samples }

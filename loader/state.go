@@ -58,7 +58,13 @@ type StateError struct {
 
 // Error implements error.
 func (e *StateError) Error() string {
-	return fmt.Sprintf("loader: the state's %s is %v, want %v", e.Field, e.Got, e.Want)
+	switch {
+	case e.Field == "Fingerprint":
+		return fmt.Sprintf("loader: the state is of another dataset: the length, the fields or what a Fingerprinter says are others (Fingerprint is %v, want %v)", e.Got, e.Want)
+	case e.Field == "Version" && e.Got == 0:
+		return fmt.Sprintf("loader: the state was never taken, or is of another version (Version is 0, want %v)", e.Want)
+	}
+	return fmt.Sprintf("loader: %s is %v, want %v", e.Field, e.Got, e.Want)
 }
 
 // StateAt is the state of a training loop to which all before the cursor has been

@@ -131,6 +131,6 @@ func TestAChainSaysWhatDoesNotFit(t *testing.T) {
 	_, err := prefetch.Chain(pictures{}.Fields(), prefetch.OneHot("lable", 3), prefetch.Normalize("weight", kernels.NormalizeParams{}),
 		prefetch.Crop("image", 20, 20, kernels.CropParams{}))
 	require.ErrorContains(t, err, `operation 0: no field "lable"`)
-	require.ErrorContains(t, err, "operation 1 on weight float32[]: Normalize takes uint8")
+	require.ErrorContains(t, err, "operation 1 on weight float32: Normalize takes uint8")
 	require.ErrorContains(t, err, "operation 2 on image uint8[6 5 3]: Crop to 20×20")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -166,7 +167,11 @@ func (p *Prefetcher) leave() error {
 		errs = append(errs, p.compute[i].Close())
 	}
 	if p.dev == nil {
-		errs = append(errs, p.hostDev.Close())
+		err := p.hostDev.Close()
+		if leak := new(cpu.LeakError); p.memory != nil && p.memory.lost() > 0 && errors.As(err, &leak) {
+			err = nil // the pool has said which buffers are not back
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -257,6 +257,7 @@ func TestASourceOfOnePassIsForOnePipelineAndPlace(t *testing.T) {
 		other, err := prefetch.NewHost(fresh, prefetch.Options{})
 		require.NoError(t, err)
 		require.ErrorAs(t, other.Restore(state), &refused, "in another process")
+		require.ErrorContains(t, refused, "at its beginning and cannot be read from epoch 0, position 4")
 		require.NoError(t, other.Close())
 
 		n := 0

@@ -207,7 +207,7 @@ func TestATransformIsForItsFields(t *testing.T) {
 	c := chain(t, made, prefetch.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))
 	for want, d := range map[string]loader.Dataset{
 		"Transform.In has the field image uint8[4 4 3], the loader fills image uint8[2 8 3]": tiles{4, []int{2, 8, 3}},
-		"the loader fills the field label uint8[]":                                           pictures{4},
+		"the loader fills the field label uint8,":                                            pictures{4},
 		"Transform.In has the field image":                                                   canary{n: 4, width: 48},
 	} {
 		ld, err := loader.New(d, loader.Options{BatchSize: 2})

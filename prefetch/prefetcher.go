@@ -186,6 +186,9 @@ func (p *Prefetcher) allocateHost() (err error) {
 		Slots: o.HostSlots, SlotBytes: p.hostSlotBytes(o.BatchesPerCopy), BudgetBytes: p.pinned - p.outputBytes(),
 		MinSlots: o.MinHostSlots, Pageable: o.Pageable,
 	})
+	if short := new(pinnedpool.MemoryError); errors.As(err, &short) && short.Err == nil {
+		return fmt.Errorf("prefetch: Options.PinnedBytes is %d: %w", p.pinned, err)
+	}
 	if err == nil {
 		p.pageable = p.pool.Stats().Pageable
 		p.memory = newHostMemory(p.pool, p.layout, o.BatchesPerCopy)
@@ -252,7 +255,7 @@ func (p *Prefetcher) State() loader.State {
 // another dataset, seed or version, or where Seek would.
 func (p *Prefetcher) Restore(st loader.State) error {
 	if err := p.loader.Check(st); err != nil {
-		return fmt.Errorf("prefetch: Restore: %w", err)
+		return fmt.Errorf("prefetch: Restore: the state does not fit: %w", err)
 	}
 	to := st.Cursor()
 	if st.World > 1 || p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number

@@ -108,7 +108,10 @@ func TestAStateOfOtherDataChangesNothing(t *testing.T) {
 		for _, field := range []string{"Fingerprint", "Seed"} {
 			require.ErrorContains(t, err, field)
 		}
+		require.ErrorContains(t, err, "the state is of another dataset")
+		require.ErrorContains(t, r.pf.Restore(loader.State{}), "the state was never taken")
 		require.ErrorAs(t, r.pf.Seek(0, 41), &state)
+		require.Equal(t, "loader: Position is 41, want 0 to 40", state.Error(), "a Seek has no state")
 		require.ErrorAs(t, r.pf.Seek(-1, 0), &state)
 		require.Equal(t, before, r.pf.State())
 		require.Len(t, r.until(100, "break"), 7, "the rest of the epoch")
