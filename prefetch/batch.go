@@ -134,6 +134,9 @@ func (b Batch) UsedOn(stream *device.Stream) error {
 	defer s.carrier.mu.Unlock()
 	b.use("UsedOn") // again: a Release from here on waits for the lock before it ends the uses
 	if err := b.p.usedOn(s, stream); err != nil {
+		if err == ErrMaxStreams {
+			err = fmt.Errorf("%w (%d)", err, b.p.options.MaxStreams)
+		}
 		e := &StreamError{Position: s.position(), Err: err}
 		if stream != nil {
 			e.Stream = stream.Name()

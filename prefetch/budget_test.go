@@ -67,6 +67,9 @@ func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
 		require.NoError(t, err)
 		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, 0, data), PinnedBytes: 3 * bytes.SlotBytes})
 		require.ErrorIs(t, err, device.ErrOutOfMemory)
+		_, err = prefetch.NewHost(ld, prefetch.Options{PinnedBytes: bytes.SlotBytes, HostSlots: 2})
+		require.ErrorIs(t, err, device.ErrOutOfMemory)
+		require.ErrorContains(t, err, fmt.Sprintf("Options.PinnedBytes is %d", bytes.SlotBytes))
 	})
 }
 

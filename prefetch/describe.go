@@ -9,8 +9,9 @@ import (
 // What a checker of orders calls the pipeline's memory in its reports. It asks only
 // when there is one to make.
 
-// wrongStream is the mistake that users make with a batch.
-const wrongStream = "work on a batch is for batch.Stream(); any other stream needs batch.UsedOn first"
+// wrongUse is the mistakes that users make with a batch.
+const wrongUse = "work on a batch is for batch.Stream(); any other stream needs batch.UsedOn first; " +
+	"and a batch's fields end with its loop body, or with Release"
 
 // describeSlots describes the memory of a carrier's slots.
 func describeSlots(c *carrier, l *loader.Layout) func(offset, bytes int64) (name, hint string) {
@@ -20,7 +21,7 @@ func describeSlots(c *carrier, l *loader.Layout) func(offset, bytes int64) (name
 			return "device slots that are being made", ""
 		}
 		s := c.slots[i]
-		return fmt.Sprintf("slot %d%s%s", s.id, s.history.batches(), field(offset-int64(i)*stride(l), l)), wrongStream
+		return fmt.Sprintf("slot %d%s%s", s.id, s.history.batches(), field(offset-int64(i)*stride(l), l)), wrongUse
 	}
 }
 

@@ -15,7 +15,7 @@ var (
 	ErrClosed = errors.New("prefetch: closed")
 	// ErrBusy is returned by Open, Batches, Seek and Restore while a Reader or a
 	// range is open, and by Next while another goroutine is in it.
-	ErrBusy = errors.New("prefetch: another range is open")
+	ErrBusy = errors.New("prefetch: busy: a range or a Reader is open")
 	// ErrLeases is found in a *LeaseError.
 	ErrLeases = errors.New("every slot is leased")
 

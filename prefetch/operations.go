@@ -136,11 +136,11 @@ func Crop(field string, height, width int, p kernels.CropParams) Op {
 				return f, fmt.Errorf("Crop: want only Pad, FlipProbability and Centre set, since the shape gives the sizes and the batch the randomness, not %+v", p)
 			}
 			if len(f.Shape) != 3 {
-				return f, fmt.Errorf("Crop takes three axes, not %v", f.Shape)
+				return f, fmt.Errorf("Crop takes three axes, [H W C], not %v", f.Shape)
 			}
 			q := cropShaped(p, height, width, f.Shape, f.DType)
 			if err := q.Validate(); err != nil {
-				return f, fmt.Errorf("Crop to %d×%d: %w", height, width, err)
+				return f, fmt.Errorf("Crop to %d×%d takes an image [H W C], and comes before a Normalize to planes; it got %v: %w", height, width, f.Shape, err)
 			}
 			f.Shape = []int{height, width, f.Shape[2]}
 			return f, nil

@@ -88,7 +88,7 @@ func (o Options) validate(batch int) error {
 	var errs []error
 	count := func(name string, v int) {
 		if v < 0 || v > most {
-			errs = append(errs, fmt.Errorf("%s is %d, want 0 to %d", name, v, most))
+			errs = append(errs, fmt.Errorf("%s is %d, want 0 (the default) to %d", name, v, most))
 		}
 	}
 	if o.Depth == Auto {

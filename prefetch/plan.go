@@ -99,7 +99,7 @@ func (p Plan) String() string {
 		line("device slots", "%d (Depth) of %d batches (BatchesPerCopy), %d bytes in all", p.Depth, p.BatchesPerCopy, p.DeviceBytes)
 		line("streams", "1 for copies, %d for compute", p.ComputeStreams)
 	}
-	line("host slots", "%d (HostSlots) of %s memory, %d bytes in all; a batch has %d", p.HostSlots, p.HostMemory, p.HostBytes, p.SlotBytes)
+	line("host slots", "%d (HostSlots) of %s memory, %d bytes in all; a batch has %d bytes", p.HostSlots, p.HostMemory, p.HostBytes, p.SlotBytes)
 	for _, f := range p.Fields {
 		line("field", "%v at byte %d", f.Field, f.Offset)
 	}

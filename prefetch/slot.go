@@ -167,10 +167,10 @@ func (h *history) lease() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.moves[(h.n-1)%len(h.moves)]
-	place := "the body of a range"
+	place := "in the body of a range"
 	if h.depth > 0 {
 		f, _ := runtime.CallersFrames(h.taken[:h.depth]).Next()
-		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+		place = fmt.Sprintf("at %s:%d", f.File, f.Line)
 	}
-	return fmt.Sprintf("epoch %d, batch %d, taken at %s", m.epoch, m.batch, place)
+	return fmt.Sprintf("epoch %d, batch %d, taken %s", m.epoch, m.batch, place)
 }

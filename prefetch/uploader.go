@@ -111,6 +111,9 @@ func (r *run) uploadGathered() (err error) {
 		}
 	}()
 	if err := r.submit(c, len(slots), host, done); err != nil {
+		if _, told := err.(*TransformError); told { // it says which batch
+			return err
+		}
 		return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
 	}
 	return nil

@@ -237,6 +237,7 @@ func TestUsedOnRefusesWhatCannotWork(t *testing.T) {
 				} {
 					if len(all)%2 == 0 { // not as the second one, but as the only one
 						require.ErrorIs(t, b.UsedOn(third), prefetch.ErrMaxStreams)
+						require.ErrorContains(t, b.UsedOn(third), "allows (2)")
 					}
 					err := b.UsedOn(s)
 					var refused *prefetch.StreamError

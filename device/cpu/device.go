@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math/bits"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -198,8 +199,25 @@ func (d *Device) live() Live {
 type LeakError struct{ Live }
 
 func (e *LeakError) Error() string {
-	return fmt.Sprintf("closed with %d streams, %d events, %d device buffers (%d bytes) and %d host buffers (%d bytes) not freed",
-		e.Streams, e.Events, e.Buffers, e.Bytes, e.HostBuffers, e.HostBytes)
+	var parts []string
+	count := func(n int, what string, bytes int64) {
+		if n == 0 {
+			return
+		}
+		if n > 1 {
+			what += "s"
+		}
+		part := fmt.Sprintf("%d %s", n, what)
+		if bytes > 0 {
+			part += fmt.Sprintf(" (%d bytes)", bytes)
+		}
+		parts = append(parts, part)
+	}
+	count(e.Streams, "stream", 0)
+	count(e.Events, "event", 0)
+	count(e.Buffers, "device buffer", e.Bytes)
+	count(e.HostBuffers, "host buffer", e.HostBytes)
+	return "closed with " + strings.Join(parts, ", ") + " not freed"
 }
 
 // Close implements driver.Device. Work not yet begun is dropped, what is running

@@ -72,7 +72,7 @@ func (d *Device) endedError(call string) error {
 		return d.fail(call, driver.ErrClosed, "")
 	case d.fault != nil:
 		return &driver.Error{Op: call, Device: d.name, Async: true, Err: d.fault,
-			Hint: "nothing runs on this device any more; restart the process"}
+			Hint: "nothing runs on this device any more; open another"}
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func TestCloseWaitsForWhatRuns(t *testing.T) {
 		var leak *cpu.LeakError
 		require.ErrorAs(r.t, <-closed, &leak)
 		require.Equal(r.t, cpu.Live{Streams: 1, Buffers: 1, Bytes: 256, HostBuffers: 1, HostBytes: 256}, leak.Live)
-		require.ErrorContains(r.t, leak, "1 streams, 0 events, 1 device buffers (256 bytes)")
+		require.ErrorContains(r.t, leak, "closed with 1 stream, 1 device buffer (256 bytes)")
 		require.Equal(r.t, []string{"running"}, ran)
 		require.Len(r.t, r.host, 256)
 		r.host[0] = 1 // host memory is still there
