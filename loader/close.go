@@ -18,8 +18,8 @@ func (r *Run) Close() error {
 }
 
 func (r *Run) close() error {
-	r.halted.Store(true)
 	r.stop(ErrClosed)
+	r.halted.Store(true) // behind it: what is skipped is skipped because the run is over
 	stuck, err := r.join()
 	r.drain(stuck)
 	if r.loader.once != nil {
