@@ -27,10 +27,9 @@ type bench struct {
 	extra     *device.Stream // a stream of the user's
 	foreign   *device.Stream // the same on the peer
 	checker   *order.Checker
-	armed     *devicetest.Armed
-	fired     atomic.Int64 // faults so far
+	armed     []*devicetest.Armed // ever
 
-	making     sync.Mutex
+	making     sync.Mutex                     // guards armed and transforms
 	transforms map[string]*prefetch.Transform // by kind: pipelines share them
 	stuck      atomic.Bool                    // a host slot is left to code that did not heed its context
 	before     device.Usage
@@ -68,21 +67,24 @@ func newBench(d data, m machine, bad []trouble) (*bench, error) {
 // arm has a call of the driver fail.
 func (b *bench) arm(f *fault) {
 	if f != nil {
-		b.armed = b.tap.Arm(devicetest.Rule{Op: f.Op, Event: f.Event, Stream: f.Stream, Nth: f.Nth, Err: errFault})
+		armed := b.tap.Arm(devicetest.Rule{Op: f.Op, Event: f.Event, Stream: f.Stream, Nth: f.Nth, Err: errFault})
+		b.making.Lock()
+		defer b.making.Unlock()
+		b.armed = append(b.armed, armed)
 	}
 }
 
-func (b *bench) disarm() {
-	if b.armed != nil {
-		b.fired.Add(b.armed.Fired())
-		b.tap.Disarm()
-		b.armed = nil
-	}
-}
+func (b *bench) disarm() { b.tap.Disarm() }
 
-// faulty is whether a call has failed so far.
-func (b *bench) faulty() bool {
-	return b.fired.Load() > 0 || b.armed != nil && b.armed.Fired() > 0
+// faults is how many calls have failed so far, one that was under way when its rule was
+// disarmed included.
+func (b *bench) faults() (n int64) {
+	b.making.Lock()
+	defer b.making.Unlock()
+	for _, a := range b.armed {
+		n += a.Fired()
+	}
+	return n
 }
 
 // transform is the device work of a shape, nil for none.

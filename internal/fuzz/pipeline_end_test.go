@@ -62,10 +62,11 @@ func (q *pipe) noteStuck(err error) bool {
 
 // fault allows an error of the driver's, as often as its failure explains.
 func (q *pipe) fault(err error) error {
-	if !q.bench.faulty() {
+	faults := q.bench.faults()
+	if faults == 0 {
 		return err
 	}
-	if q.excuse++; q.excuse > excuses*int(q.bench.fired.Load()+1) {
+	if q.excuse++; q.excuse > excuses*int(faults+1) {
 		return fmt.Errorf("for the %d. time, and nothing has failed since: %w", q.excuse, err)
 	}
 	return nil
