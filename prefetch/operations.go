@@ -57,13 +57,16 @@ func normalizeShaped(p kernels.NormalizeParams, shape []int) (kernels.NormalizeP
 	case p.Layout == kernels.Interleaved:
 		// Flat data has no axis of channels, and needs none where all are treated alike.
 		if p.Channels == 0 && len(p.Mean) <= 1 && len(p.Deviation) <= 1 {
+			if n := volume(shape); p.Pixels != 0 && p.Pixels != n {
+				return p, fmt.Errorf("Normalize: Pixels is %d, the shape %v has %d", p.Pixels, shape, n)
+			}
 			return p, nil
 		}
 		if len(shape) == 0 {
 			return p, fmt.Errorf("Normalize of several channels takes one axis or more, not %v", shape)
 		}
 		channels = shape[len(shape)-1]
-		pixels = p.Pixels // it has no need of it
+		pixels = volume(shape[:len(shape)-1])
 	case len(shape) != 3:
 		return p, fmt.Errorf("Normalize %v takes three axes, not %v", p.Layout, shape)
 	case p.Layout == kernels.ToPlanar:
@@ -88,6 +91,14 @@ func normalizeShaped(p kernels.NormalizeParams, shape []int) (kernels.NormalizeP
 	// An image without pixels or channels has nothing to be normalised.
 	p.Channels, p.Pixels = max(1, channels), max(1, pixels)
 	return p, nil
+}
+
+func volume(shape []int) int64 {
+	n := int64(1)
+	for _, dim := range shape {
+		n *= int64(dim)
+	}
+	return n
 }
 
 // Convert is kernels.Convert: elements become of type to, among uint8, float16,
