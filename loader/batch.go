@@ -133,6 +133,19 @@ func (b *batch) failedBefore(row int) bool {
 	return b.failure != nil && b.failure.Position < b.filled.Position+int64(row)
 }
 
+// discard ends the samples of rows lo to hi that Encode has not taken.
+func (b *batch) discard(r *Run, lo, hi int) {
+	if b.encoders == nil {
+		return
+	}
+	for row := lo; row < hi; row++ {
+		if e := b.encoders[row]; e != nil {
+			b.encoders[row] = nil
+			r.disposal.add(e, b.filled.Epoch, b.filled.Batch, b.filled.Position+int64(row))
+		}
+	}
+}
+
 func (b *batch) substitute(s Substitution) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

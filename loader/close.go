@@ -8,8 +8,8 @@ import (
 // Close ends the run: it cancels the context that samples are read under, joins
 // the goroutines, and puts the slots back that were not delivered. User code that
 // does not return within Options.GracePeriod is reported as a *StuckError for
-// each sample, and its slot is quarantined; should it return later, the slot is
-// put back then. A panic in user code that came too late for Next, in an
+// each sample, and a slot that it may write to is quarantined; should it return later,
+// the slot is put back then. A panic in user code that came too late for Next, in an
 // iterator's clean-up for one, is reported too, as an *Error. Later calls return
 // what the first did. Batches already delivered stay the caller's.
 func (r *Run) Close() error {
@@ -63,21 +63,21 @@ func (r *Run) join() (stuck map[*batch]error, err error) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	var suspects []suspect
+	joined, closed := r.joined, (<-chan struct{})(nil)
 	for len(suspects) == 0 { // what is in our own code ends soon
 		select {
-		case <-r.joined:
+		case <-joined:
+			joined, closed = nil, r.disposal.atRest() // nobody discards a sample any more
+		case <-closed:
 			return nil, nil
 		case <-timer.C:
 			timer.Reset(grace)
+			suspects = r.suspects()
 		}
-		suspects = r.suspects()
 	}
 	stuck = make(map[*batch]error)
 	for _, s := range suspects {
-		e := &StuckError{
-			Epoch: s.epoch, Batch: s.number, Sample: s.sample, Position: s.position,
-			Stage: s.stage, Grace: grace, Stack: stackOf(s.goroutine),
-		}
+		e := s.stuck(grace)
 		err = errors.Join(err, e)
 		if s.batch != nil {
 			stuck[s.batch] = errors.Join(stuck[s.batch], e)

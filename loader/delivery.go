@@ -36,10 +36,10 @@ func (l *Loader) Reported(err error) {
 
 // Close ends a source that gives its samples once: samples that were not delivered are
 // closed, if they are io.Closers, and the iterator is told to end. It is a *StuckError
-// if that does not within Options.GracePeriod, for an iterator that waits on a channel
-// is not woken, and it joins the first error of a sample's Close. The Runs are to be
-// closed before. Later calls do nothing. A Loader of any other data owns nothing, and
-// need not be closed.
+// if that is not done within Options.GracePeriod, for an iterator that waits on a
+// channel is not woken, and it joins the first failure of a sample's Close, an *Error.
+// The Runs are to be closed before. Later calls do nothing. A Loader of any other data
+// owns nothing, and need not be closed.
 func (l *Loader) Close() error {
 	if l.once == nil {
 		return nil

@@ -23,6 +23,9 @@ type dispatcher struct {
 	// iterating is since when, after the Run's start, the user's iterator has had
 	// the goroutine; 0 while it has not. It is to give the sample at position.
 	iterating atomic.Int64
+	// crowded is since when, after the Run's start, it has waited for the Close of
+	// samples that no batch takes; 0 while it does not.
+	crowded atomic.Int64
 }
 
 // loop opens the batches from the cursor on.
@@ -182,6 +185,9 @@ func (d *dispatcher) batch(slot Slot) (*batch, error) {
 	}
 	return b, err
 }
+
+// sinceStart is the time since the Run's start, never 0.
+func (d *dispatcher) sinceStart() int64 { return max(1, int64(time.Since(d.run.began))) }
 
 // fail ends the run with a failure that no open batch is to blame for, behind
 // those that are open.

@@ -176,8 +176,9 @@ func (e *StallError) Error() string {
 }
 
 // StuckError is user code that did not return within Options.GracePeriod after
-// its context was cancelled. Its goroutine lives on until it does; so long its
-// slot is quarantined.
+// its context was cancelled, or a sample's Close that was not through by then. Its
+// goroutine lives on until it returns; so long a slot that it may write to is
+// quarantined.
 type StuckError struct {
 	// Epoch, Batch, Sample, Position and Stage are as in Error.
 	Epoch, Batch, Sample int
@@ -191,11 +192,15 @@ type StuckError struct {
 
 // Error implements error. It is one line, with the place; Stack has the way there.
 func (e *StuckError) Error() string {
-	if e.Sample < 0 {
-		return fmt.Sprintf("loader: epoch %d, batch %d: %s ignored its context for %v%s", e.Epoch, e.Batch, e.Stage, e.Grace, at(e.Stack))
+	does := "ignored its context for"
+	if e.Stage == StageClose { // it has none
+		does = "did not return within"
 	}
-	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s ignored its context for %v%s",
-		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Grace, at(e.Stack))
+	if e.Sample < 0 {
+		return fmt.Sprintf("loader: epoch %d, batch %d: %s %s %v%s", e.Epoch, e.Batch, e.Stage, does, e.Grace, at(e.Stack))
+	}
+	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s %s %v%s",
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, does, e.Grace, at(e.Stack))
 }
 
 // SubstituteError is a sample that could not be substituted.

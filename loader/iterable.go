@@ -44,7 +44,9 @@ type Pass struct {
 // io.Closer. Either Encode is called, or Close, and once: Encode takes the sample and
 // gives up what it owns, whatever it returns; Close is for a sample that no batch
 // takes, because it lies before the cursor, is another rank's, or the run ends before
-// its turn. An error or a panic of Close is returned by Run.Close.
+// its turn. Close runs on a goroutine of its own, after the iterator may have gone on.
+// An error or a panic of Close is returned by Run.Close, and a *StuckError if it has
+// not returned within Options.GracePeriod then.
 type Encoder interface {
 	// Encode writes the sample to row under the rules of Dataset.Read, except that
 	// it is called at most once. It runs on a worker, after the iterator may have

@@ -3,7 +3,6 @@ package loader
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // stream is one epoch of an Iterable on its way into batches. It belongs to the
@@ -88,7 +87,7 @@ func (s *stream) next(ctx context.Context, encoder Encoder, err error) bool {
 	switch {
 	case ctx.Err() != nil:
 		if err == nil {
-			s.discard(encoder)
+			s.discard(ctx, encoder)
 		}
 		return false
 	case err == nil && encoder == nil:
@@ -104,13 +103,13 @@ func (s *stream) next(ctx context.Context, encoder Encoder, err error) bool {
 func (s *stream) enter() {
 	s.epoch.Store(int64(s.begin.Epoch))
 	s.position.Store(s.sample)
-	s.iterating.Store(max(1, int64(time.Since(s.run.began))))
+	s.iterating.Store(s.sinceStart())
 }
 
 // take puts one sample where it belongs. It reports whether the run goes on.
 func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 	if s.sample < s.begin.Position { // delivered before the run began
-		s.discard(encoder)
+		s.discard(ctx, encoder)
 		s.sample++
 		return true
 	}
@@ -119,7 +118,7 @@ func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 		at := Cursor{Epoch: s.begin.Epoch, Position: s.sample}
 		s.part = split.part(s.sample)
 		if s.batch = s.open(ctx, at, s.part.position); s.batch == nil {
-			s.discard(encoder)
+			s.discard(ctx, encoder)
 			return false
 		}
 		s.rows, s.handed = 0, 0
@@ -131,20 +130,33 @@ func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 			return false
 		}
 	} else {
-		s.discard(encoder) // another rank's
+		s.discard(ctx, encoder) // another rank's
 	}
 	s.sample++
 	return s.sample < s.part.after || s.seal(ctx)
 }
 
-// discard ends the iterator's newest sample, which no batch of this run takes.
-func (s *stream) discard(encoder Encoder) {
-	discard(encoder, func(err error) {
-		failure := s.failure(err)
-		failure.Stage = StageClose
-		s.run.late(failure)
-	})
+// discard ends the iterator's newest sample, which no batch of this run takes. Where
+// Close is slower than the iterator it waits, for what a sample owns is scarce.
+func (s *stream) discard(ctx context.Context, encoder Encoder) {
+	d := s.run.disposal
+	d.add(encoder, s.begin.Epoch, s.number(), s.sample)
+	if !d.crowded() {
+		return
+	}
+	s.crowded.Store(s.sinceStart())
+	defer s.crowded.Store(0)
+	for d.crowded() {
+		select {
+		case <-d.room:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
+
+// number is that of the batch which the iterator's next sample belongs to.
+func (s *stream) number() int { return int(s.sample / s.run.loader.split.global()) }
 
 // flush hands the rows to the workers that are waiting to be.
 func (s *stream) flush(ctx context.Context) bool {
@@ -195,7 +207,7 @@ func (s *stream) end(ctx context.Context) bool {
 // failure is what goes wrong at the iterator's next sample.
 func (s *stream) failure(cause error) *Error {
 	return &Error{
-		Epoch: s.begin.Epoch, Batch: int(s.sample / s.run.loader.split.global()),
+		Epoch: s.begin.Epoch, Batch: s.number(),
 		Sample: int(s.sample), Position: s.sample, Stage: StageIterate, Err: cause,
 		of: s.run.loader.once.broken(),
 	}

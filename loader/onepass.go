@@ -37,7 +37,7 @@ import (
 // State Epochs: 1. A range after the source's end then yields nothing, while with no
 // stated number of epochs it asks for a second epoch, and that is an *OnePassError.
 func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx context.Context, sample S, row *Row) error) Iterable {
-	return &onePass{
+	p := &onePass{
 		lacks:  errors.Join(required("seq", seq, "an iterator"), required("encode", encode, "a function")),
 		fields: slices.Clone(fields),
 		seq:    newSpare(encode).encoders(seq),
@@ -46,6 +46,8 @@ func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx con
 		stop:   make(chan struct{}),
 		ended:  make(chan struct{}),
 	}
+	p.disposal = newDisposal(func(err *Error) { p.fail(err) })
+	return p
 }
 
 // OnePassError is an attempt to read a source that gives its samples once (FromSeq)
@@ -108,6 +110,7 @@ type onePass struct {
 	ended chan struct{} // closed when pull has ended
 
 	goroutine atomic.Uint64 // pull's
+	disposal  *disposal     // of the samples that no Run takes any more
 
 	mu      sync.Mutex
 	claimed bool
@@ -117,6 +120,8 @@ type onePass struct {
 	run     *Run    // reads now; nil if none does
 	kept    []*item // read and not delivered
 	at      int64   // the position of the first of them
+	unkept  int64   // that of the first sample which close did not let in
+	global  int64   // samples of a batch, of all ranks; 0 before the first run
 	taken   int     // by run
 	gave    bool    // any sample at all
 	failure error   // the first of the samples' Close, or of the iterator's clean-up
@@ -224,7 +229,7 @@ func (p *onePass) begin(r *Run, from Cursor) error {
 	if p.run != nil {
 		return &OnePassError{At: p.cursor(), Want: from, Reason: reasonBusy}
 	}
-	p.run, p.taken = r, 0
+	p.run, p.taken, p.global = r, 0, r.loader.split.global()
 	if !p.pulling {
 		p.pulling = true
 		go p.pull() // ends with the iterator, or by close
@@ -271,8 +276,8 @@ func (p *onePass) pull() {
 func (p *onePass) put(encoder Encoder, err error) bool {
 	p.mu.Lock()
 	if p.closed != "" {
+		p.dispose(encoder, p.unkept)
 		p.mu.Unlock()
-		discard(encoder, p.fail)
 		return false
 	}
 	p.kept = append(p.kept, p.item(encoder, err))
@@ -373,27 +378,22 @@ func (p *onePass) told(err error) {
 // delivered ends the samples before a cursor.
 func (p *onePass) delivered(before Cursor) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	n := int(min(max(before.Position-p.at, 0), int64(len(p.kept))))
 	if before.Epoch > 0 {
 		n, p.over = len(p.kept), true
 	}
-	gone := p.remove(0, n)
+	p.remove(0, n)
 	p.at += int64(n)
-	p.mu.Unlock()
-	p.discard(gone)
 }
 
 // failed ends the sample whose failure was reported. Those behind it move up.
 func (p *onePass) failed(of ticket) {
 	p.mu.Lock()
-	i := slices.Index(p.kept, of.item)
-	if i < 0 || of.item.lap != of.lap {
-		p.mu.Unlock()
-		return
+	defer p.mu.Unlock()
+	if i := slices.Index(p.kept, of.item); i >= 0 && of.item.lap == of.lap {
+		p.remove(i, i+1)
 	}
-	gone := p.remove(i, i+1)
-	p.mu.Unlock()
-	p.discard(gone)
 }
 
 // broken names what was taken last, if that is an error of the iterator's.
@@ -410,7 +410,7 @@ func (p *onePass) broken() ticket {
 }
 
 // close ends the source: what is kept is for nobody, and the iterator is to end. It
-// waits for that no longer than grace.
+// waits for that, and for the Close of what was kept, no longer than grace.
 func (p *onePass) close(grace time.Duration) error {
 	p.mu.Lock()
 	if p.closed != "" {
@@ -418,20 +418,27 @@ func (p *onePass) close(grace time.Duration) error {
 		return nil
 	}
 	p.closed = reasonClosed
-	position := p.at + int64(len(p.kept))
-	gone, pulling := p.remove(0, len(p.kept)), p.pulling
+	p.unkept = p.at + int64(len(p.kept))
+	p.remove(0, len(p.kept))
+	pulling := p.pulling
 	p.mu.Unlock()
 	close(p.stop)
-	p.discard(gone)
-	var stuck error
+	stuck := error(nil)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
 	if pulling {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
 		select {
 		case <-p.ended:
 		case <-timer.C:
-			stuck = &StuckError{Sample: int(position), Position: position, Stage: StageIterate,
-				Grace: grace, Stack: stackOf(p.goroutine.Load())}
+			timer.Reset(0) // for what follows too
+			stuck = p.pullsAt().stuck(grace)
+		}
+	}
+	select {
+	case <-p.disposal.atRest():
+	case <-timer.C:
+		if s, ok := p.disposal.suspect(); ok {
+			stuck = errors.Join(stuck, s.stuck(grace))
 		}
 	}
 	p.mu.Lock()
@@ -439,37 +446,38 @@ func (p *onePass) close(grace time.Duration) error {
 	return errors.Join(stuck, p.failure)
 }
 
-// remove takes samples out of kept. They are the caller's to discard: a list, so as
-// not to allocate.
-func (p *onePass) remove(lo, hi int) (gone *item) {
-	for _, it := range slices.Backward(p.kept[lo:hi]) {
-		if !it.busy.Load() {
-			it.next, gone = gone, it
+// pullsAt is pull, inside the iterator of a source that is closed.
+func (p *onePass) pullsAt() suspect {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return suspect{
+		number: p.number(p.unkept), sample: int(p.unkept), position: p.unkept,
+		stage: StageIterate, goroutine: p.goroutine.Load(),
+	}
+}
+
+// number is that of the batch which a position is in.
+func (p *onePass) number(position int64) int { return int(position / max(p.global, 1)) }
+
+// remove takes items out of kept, ends their samples and uses them again.
+func (p *onePass) remove(lo, hi int) {
+	for i, it := range p.kept[lo:hi] {
+		if it.busy.Load() {
+			continue
 		}
+		if it.sample != nil {
+			p.dispose(it.sample, p.at+int64(lo+i))
+		}
+		it.reset()
+		p.free = append(p.free, it)
 	}
 	p.kept = slices.Delete(p.kept, lo, hi)
 	p.taken = max(min(p.taken, lo), p.taken-(hi-lo))
-	return gone
 }
 
-// discard ends samples that were removed, and uses their items again.
-func (p *onePass) discard(gone *item) {
-	defer func() {
-		if gone != nil { // Close called runtime.Goexit
-			p.discard(gone)
-		}
-	}()
-	for gone != nil {
-		it := gone
-		gone = it.next
-		if it.sample != nil {
-			discard(it.sample, p.fail)
-		}
-		p.mu.Lock()
-		it.reset()
-		p.free = append(p.free, it)
-		p.mu.Unlock()
-	}
+// dispose ends the sample at a position, which no Run takes any more.
+func (p *onePass) dispose(sample any, position int64) {
+	p.disposal.add(sample, 0, p.number(position), position)
 }
 
 // fail keeps what went wrong where no Run can tell it.

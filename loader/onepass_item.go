@@ -16,7 +16,6 @@ type item struct {
 	failed error      // what encode returned, or
 	row    []byte     // the fields' bytes, one field behind the other
 	busy   atomic.Bool
-	next   *item  // where it is in a list
 	lap    uint64 // how often it was used before
 }
 
@@ -53,7 +52,7 @@ func (p *onePass) item(encoder Encoder, err error) *item {
 
 // reset makes the item ready to be used again, with the memory of its row.
 func (it *item) reset() {
-	it.broken, it.sample, it.failed, it.next = nil, nil, nil, nil
+	it.broken, it.sample, it.failed = nil, nil, nil
 	it.lap++
 }
 

@@ -101,7 +101,7 @@ type Options struct {
 	// sample, or which stage, it hangs on. 0 means for ever.
 	StallTimeout time.Duration
 	// GracePeriod is how long Close waits for a Read that does not heed its
-	// context. 0 means 5 s.
+	// context, and for the Close of samples. 0 means 5 s.
 	GracePeriod time.Duration
 }
 

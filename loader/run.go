@@ -19,8 +19,9 @@ const none = math.MaxInt64
 // Run is one pass over the data: it fills batches ahead of Next until the last
 // epoch ends, a sample fails, its context is done, or Close.
 //
-// Its goroutines are a dispatcher and the workers. They end by themselves when
-// there is nothing left to open, and Close joins them. Next and Close may be
+// Its goroutines are a dispatcher, the workers, and one that closes the samples which
+// no batch takes, while there are any. They end by themselves when there is nothing
+// left to open, and Close joins them. Next and Close may be
 // called by different goroutines; calls of Next wait for each other.
 type Run struct {
 	loader *Loader
@@ -38,7 +39,8 @@ type Run struct {
 	joined chan struct{} // closed by the last of them
 
 	dispatcher *dispatcher
-	exhausted  bool // written before order is closed: all there was is opened
+	disposal   *disposal // of the samples that no batch takes
+	exhausted  bool      // written before order is closed: all there was is opened
 	workers    []*worker
 	failed     atomic.Int64 // the lowest number of a batch that failed
 	cost       atomic.Int64 // of a sample, in 1/16 ns, smoothed; 0 before the first
@@ -92,6 +94,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 	r.failed.Store(none)
 	r.replaced = at.Substituted
 	r.dispatcher = &dispatcher{run: r, batches: make(map[int]*batch)}
+	r.disposal = newDisposal(r.late)
 	if r.final = errors.Join(required("Memory", mem, "a memory"), l.validate(at)); r.final != nil {
 		close(r.joined)
 		return r

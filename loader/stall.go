@@ -14,7 +14,7 @@ type suspect struct {
 	position      int64
 	stage         string
 	goroutine     uint64
-	batch         *batch // that it may write to, nil in the dispatcher
+	batch         *batch // that it may write to, nil outside of the workers
 }
 
 // suspects are the goroutines inside user code at this moment.
@@ -52,7 +52,18 @@ func (r *Run) suspects() []suspect {
 		}
 		all = append(all, s)
 	}
+	if s, ok := r.disposal.suspect(); ok {
+		all = append(all, s)
+	}
 	return all
+}
+
+// stuck is the report that a suspect has not returned in time.
+func (s suspect) stuck(grace time.Duration) *StuckError {
+	return &StuckError{
+		Epoch: s.epoch, Batch: s.number, Sample: s.sample, Position: s.position,
+		Stage: s.stage, Grace: grace, Stack: stackOf(s.goroutine),
+	}
 }
 
 // watch returns the channel that says when the next batch has taken too long,
@@ -72,8 +83,8 @@ func (r *Run) waitedSince() time.Time {
 	var since time.Time
 	if r.head != nil {
 		since = r.head.opened
-	} else if iterating := r.dispatcher.iterating.Load(); iterating != 0 {
-		since = r.began.Add(time.Duration(iterating))
+	} else if out := max(r.dispatcher.iterating.Load(), r.dispatcher.crowded.Load()); out != 0 {
+		since = r.began.Add(time.Duration(out))
 	} else {
 		since = time.Now()
 	}
@@ -99,6 +110,9 @@ func (r *Run) stalled() error {
 	var culprit *suspect
 	for _, s := range r.suspects() {
 		mine := s.stage == StageIterate || s.batch != nil && s.batch == r.head
+		if s.stage == StageClose { // no batch waits for it, but the iterator may
+			mine = culprit == nil && r.dispatcher.crowded.Load() != 0
+		}
 		if mine && (culprit == nil || s.position < culprit.position) {
 			culprit = &s
 		}
@@ -112,9 +126,11 @@ func (r *Run) stalled() error {
 }
 
 // goroutineID is the number that stack traces call the calling goroutine by.
-func goroutineID() uint64 {
-	var buf [64]byte
-	line := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
+func goroutineID() uint64 { return readGoroutineID(make([]byte, 64)) }
+
+// readGoroutineID is goroutineID with memory of the caller's, for who may not allocate.
+func readGoroutineID(buf []byte) uint64 {
+	line := bytes.TrimPrefix(buf[:runtime.Stack(buf, false)], []byte("goroutine "))
 	digits, _, _ := bytes.Cut(line, []byte(" "))
 	id, _ := strconv.ParseUint(string(digits), 10, 64)
 	return id
