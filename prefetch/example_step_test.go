@@ -1,0 +1,144 @@
+package prefetch_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log"
+	"math"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// mean writes the mean of x to out: a Go function for the CPU device. For a GPU the
+// Kernel would name a Module of PTX too.
+var mean = &device.Kernel{
+	Name: "mean",
+	Go: func(a *device.Args) {
+		out, x := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
+		var sum float32
+		for _, v := range x {
+			sum += v
+		}
+		out[0] = sum / float32(len(x))
+	},
+}
+
+// submitMean submits the kernel to a stream, on which out gets the mean of the batch's y.
+func submitMean(stream *device.Stream, out device.View, batch prefetch.Batch) error {
+	launch := device.Launch{Kernel: mean, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+	out.Out(&launch.Args)
+	batch.Field("y").View.In(&launch.Args)
+	return stream.Launch(&launch)
+}
+
+// A step of one's own launches its kernels on the batch's stream: there the batch's copy is
+// done before they run, and the memory is overwritten only behind them. A Meter shows
+// their result some steps later, without a wait; here at the end, after all steps.
+func ExampleMeter() {
+	ctx := context.Background()
+	dev, err := cpu.Open(cpu.Options{})
+	check(err)
+	defer dev.Close()
+	compute, err := dev.NewStream(device.StreamOptions{})
+	check(err)
+	defer compute.Close()
+	loss, err := dev.Alloc(4)
+	check(err)
+	defer loss.Free()
+	meter, err := prefetch.NewMeter(dev, loss.Bytes())
+	check(err)
+	defer meter.Close()
+	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 5})
+	check(err)
+	pf, err := prefetch.New(compute, ld, prefetch.Options{})
+	check(err)
+	defer pf.Close()
+
+	for batch, err := range pf.Batches(ctx) {
+		check(err)
+		check(submitMean(batch.Stream(), loss.View(), batch))
+		_, err := meter.Push(batch.Stream(), loss.View())
+		check(err)
+	}
+	check(compute.Synchronize(ctx))
+	value, number, err := meter.Latest()
+	check(err)
+	fmt.Println("step", number, "mean", math.Float32frombits(binary.LittleEndian.Uint32(value)))
+	// Output: step 2 mean 51
+}
+
+// Work on a stream of one's own is announced by UsedOn first: that stream then waits for
+// the batch's copy, and the next copy into the same memory waits for that stream.
+func ExampleBatch_UsedOn() {
+	ctx := context.Background()
+	dev, err := cpu.Open(cpu.Options{})
+	check(err)
+	defer dev.Close()
+	compute, err := dev.NewStream(device.StreamOptions{Name: "compute"})
+	check(err)
+	defer compute.Close()
+	side, err := dev.NewStream(device.StreamOptions{Name: "side"})
+	check(err)
+	defer side.Close()
+	out, err := dev.Alloc(4)
+	check(err)
+	defer out.Free()
+	host, err := dev.AllocHost(out.Bytes(), device.HostOptions{})
+	check(err)
+	defer host.Free()
+	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 5})
+	check(err)
+	pf, err := prefetch.New(compute, ld, prefetch.Options{Depth: 2})
+	check(err)
+	defer pf.Close()
+
+	for batch, err := range pf.Batches(ctx) {
+		check(err)
+		check(batch.UsedOn(side))
+		check(submitMean(side, out.View(), batch))
+	}
+	check(side.CopyD2H(host.Bytes(), out.View()))
+	check(side.Synchronize(ctx))
+	fmt.Println(math.Float32frombits(binary.LittleEndian.Uint32(host.Bytes())))
+	// Output: 51
+}
+
+// What crosses the bus is small, and what compute sees is ready: here float32 goes up and
+// float16 is delivered.
+func ExampleChain() {
+	dev, err := cpu.Open(cpu.Options{})
+	check(err)
+	defer dev.Close()
+	compute, err := dev.NewStream(device.StreamOptions{})
+	check(err)
+	defer compute.Close()
+	transform, err := prefetch.Chain(Squares{}.Fields(), prefetch.Convert("x", dtype.Float16))
+	check(err)
+	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 5})
+	check(err)
+	pf, err := prefetch.New(compute, ld, prefetch.Options{Transform: transform})
+	check(err)
+	defer pf.Close()
+	for batch, err := range pf.Batches(context.Background()) {
+		check(err)
+		for _, f := range batch.Fields() {
+			fmt.Println(f.Name, f.DType, f.Shape)
+		}
+	}
+	// Output:
+	// x float16 [5]
+	// y float32 [5]
+	// x float16 [5]
+	// y float32 [5]
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
