@@ -279,3 +279,51 @@ func TestGPUSoakIsFlat(t *testing.T) {
 	require.NoError(t, sum.Free())
 	r.close()
 }
+
+// UsedOn with a stream of another GPU, behind slow work there: the batch's memory is
+// overwritten only when the peer has fetched it, and the stream may be closed at the
+// Release. It skips where there is one GPU.
+func TestGPUUsedOnAPeer(t *testing.T) {
+	n, err := cuda.Count()
+	if err != nil || n < 2 {
+		gpu(t) // or says what is missing
+		t.Skipf("%d GPU here, and a peer is another one", n)
+	}
+	for _, per := range []int{1, 3} {
+		data := canary{n: 400, width: 64 << 10}
+		rows := int64(4 * data.width)
+		r := newRigOn(t, gpu(t).Driver(), latch.Spin, data, loader.Options{BatchSize: 4, Shuffle: true, Epochs: 1},
+			prefetch.Options{Depth: 2, BatchesPerCopy: per, HostSlots: 3})
+		peer, err := cuda.Open(cuda.Options{Index: 1})
+		require.NoError(t, err)
+		host, err := peer.AllocHost(100*rows, device.HostOptions{})
+		require.NoError(t, err)
+		var all []reading
+		var buffers []*device.Buffer
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			remote, err := peer.NewStream(device.StreamOptions{Name: "remote"})
+			require.NoError(t, err)
+			require.NoError(t, b.UsedOn(remote))
+			buffer, err := peer.Alloc(rows)
+			require.NoError(t, err)
+			to := host.Bytes()[int64(len(all))*rows:][:rows]
+			require.NoError(t, errors.Join(latch.Spin(remote, 2*time.Millisecond),
+				remote.CopyPeer(buffer.View(), b.Field("bytes").View), remote.CopyD2H(to, buffer.View())))
+			got := r.read(b, 0)
+			got.bytes = to
+			all, buffers = append(all, got), append(buffers, buffer)
+			b.Release()
+			require.NoError(t, remote.Close())
+		}
+		require.NoError(t, peer.Synchronize(t.Context()))
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		r.sequence(all, 1)
+		r.close()
+		for _, b := range buffers {
+			require.NoError(t, b.Free())
+		}
+		require.NoError(t, host.Free())
+		require.NoError(t, peer.Close())
+	}
+}
