@@ -2,7 +2,6 @@ package prefetch
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/leat-go/leat/device"
@@ -226,8 +225,10 @@ func (r *Reader) stop(wanted bool) error {
 		return nil
 	}
 	err := p.stop()
-	if stuck := new(StuckError); errors.As(err, &stuck) && errors.As(r.err, &stuck) {
-		return nil // the reader was told
+	if _, stuck := err.(*StuckError); stuck {
+		if _, told := r.err.(*StuckError); told {
+			return nil
+		}
 	}
 	return err
 }
