@@ -122,7 +122,7 @@ type PanicError struct {
 
 // Error implements error. It is one line, with the place of the panic; Stack has the way
 // there.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v%s", e.Value, at(e.Stack)) }
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v%s", e.Value, userCode(e.Stack)) }
 
 // Unwrap returns Value where it is an error.
 func (e *PanicError) Unwrap() error {
@@ -197,10 +197,10 @@ func (e *StuckError) Error() string {
 		does = "did not return within"
 	}
 	if e.Sample < 0 {
-		return fmt.Sprintf("loader: epoch %d, batch %d: %s %s %v%s", e.Epoch, e.Batch, e.Stage, does, e.Grace, at(e.Stack))
+		return fmt.Sprintf("loader: epoch %d, batch %d: %s %s %v%s", e.Epoch, e.Batch, e.Stage, does, e.Grace, userCode(e.Stack))
 	}
 	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s %s %v%s",
-		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, does, e.Grace, at(e.Stack))
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, does, e.Grace, userCode(e.Stack))
 }
 
 // SubstituteError is a sample that could not be substituted.

@@ -9,5 +9,5 @@ type GoexitError struct {
 
 // Error implements error. It is one line, with the place; Stack has the way there.
 func (e *GoexitError) Error() string {
-	return "the goroutine was ended by runtime.Goexit" + at(e.Stack)
+	return "the goroutine was ended by runtime.Goexit" + userCode(e.Stack)
 }

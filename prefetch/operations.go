@@ -151,7 +151,11 @@ func Crop(field string, height, width int, p kernels.CropParams) Op {
 			}
 			q := cropShaped(p, height, width, f.Shape, f.DType)
 			if err := q.Validate(); err != nil {
-				return f, fmt.Errorf("Crop to %d×%d takes an image [H W C], and comes before a Normalize to planes; it got %v: %w", height, width, f.Shape, err)
+				hint := ""
+				if height > q.Height || width > q.Width {
+					hint = "; Crop comes before a Normalize to planes"
+				}
+				return f, fmt.Errorf("Crop to %d×%d of %v, taken as [H W C]%s: %w", height, width, f.Shape, hint, err)
 			}
 			f.Shape = []int{height, width, f.Shape[2]}
 			return f, nil

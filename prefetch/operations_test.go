@@ -166,6 +166,7 @@ func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 		"convert beyond memory":     {image(min(1<<62, math.MaxInt)), prefetch.Convert("x", dtype.Float32), "fits"},
 		"crop of two axes":          {image(4, 4), crop(2, 2, kernels.CropParams{}), "three axes"},
 		"crop beyond the image":     {image(4, 4, 3), crop(5, 2, kernels.CropParams{}), "Crop to 5×2"},
+		"crop of planes":            {image(3, 8, 8), crop(4, 4, kernels.CropParams{}), "taken as [H W C]; Crop comes before a Normalize to planes"},
 		"crop of nothing":           {image(0, 4, 3), crop(1, 1, kernels.CropParams{Pad: 1}), "Height is 0"},
 		"crop to nothing":           {image(4, 4, 3), crop(0, 2, kernels.CropParams{}), "OutHeight is 0"},
 		"crop to MaxInt":            {image(4, 4, 3), crop(math.MaxInt, 2, kernels.CropParams{Pad: math.MaxInt}), fmt.Sprint("Pad is ", math.MaxInt)},

@@ -234,6 +234,7 @@ func TestAUseBeyondReleaseIsTold(t *testing.T) {
 	require.Equal(t, "copy", report.Second.Stream)
 	require.Contains(t, report.First.Place, "unordered_test.go:")
 	require.Contains(t, report.Hint, "batch.UsedOn")
+	require.Contains(t, report.Hint, "a batch's fields end with its loop body, or with Release")
 	require.NoError(t, other.Synchronize(t.Context()))
 	require.NoError(t, errors.Join(other.Close(), handed.Close()))
 	r.close()

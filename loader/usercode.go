@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// at is where a stack, of runtime/debug.Stack or runtime.Stack, is in the user's code,
+// userCode is where a stack, of runtime/debug.Stack or runtime.Stack, is in the user's code,
 // as the end of a message in one line; empty if it does not tell.
-func at(stack []byte) string {
+func userCode(stack []byte) string {
 	lines := strings.Split(string(stack), "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "panic(") { // what is above has recovered from it
@@ -16,6 +16,9 @@ func at(stack []byte) string {
 		}
 	}
 	for i, line := range lines[:max(0, len(lines)-1)] {
+		if strings.HasPrefix(line, "created by ") {
+			break
+		}
 		file, ok := strings.CutPrefix(lines[i+1], "\t")
 		if !ok || passedOver(line) {
 			continue
