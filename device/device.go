@@ -116,8 +116,8 @@ func (d *Device) Memory() (free, total int64, err error) { return d.drv.Memory()
 // It is for tests and shutdown; nothing on a pipeline's path may call it.
 func (d *Device) Synchronize(ctx context.Context) error { return d.drv.Synchronize(ctx) }
 
-// Close ends the device. Free what was made on it first. A second Close does nothing,
-// but for waiting until the first is done.
+// Close ends the device. Free what was made on it first. A second Close does nothing
+// except wait until the first is done.
 func (d *Device) Close() error {
 	err := d.drv.Close()
 	d.ended.Store(true)

@@ -12,13 +12,14 @@ import (
 // EventOptions is what an event is made with. The zero value is ready to use.
 type EventOptions struct {
 	// Timing keeps the time of each Record, for Elapsed. Off by default: it makes
-	// recording dearer on a GPU.
+	// recording more expensive on a GPU.
 	Timing bool
 	// BlockingSync makes Synchronize sleep instead of spinning on a core.
 	BlockingSync bool
 	// Name appears in reports and traces.
 	Name string
-	// Witness, if not nil, is whose the host's waits for the event are; see Witness.
+	// Witness, if not nil, is the Witness that the host's waits for the event belong
+	// to.
 	Witness *Witness
 }
 

@@ -48,7 +48,7 @@ func (b *Buffer) Bytes() int64 { return b.view.bytes }
 func (b *Buffer) View() View { return b.view }
 
 // Free gives the memory back, once. Work that uses it must be done. With an error
-// the memory stays the caller's, but for that of a second Free, ErrInvalid.
+// the memory stays the caller's. A second Free is ErrInvalid.
 func (b *Buffer) Free() error {
 	d := b.view.dev
 	if !b.view.life.end() {
@@ -210,8 +210,8 @@ func (h *HostBuffer) View() (View, error) {
 }
 
 // Free gives the memory back, or unpins what RegisterHost pinned, once. Copies that
-// use it must be done. With an error the memory stays, but for that of a second
-// Free, ErrInvalid.
+// use it must be done. With an error the memory stays. A second Free is
+// ErrInvalid.
 func (h *HostBuffer) Free() error {
 	d := h.dev
 	if !h.life.end() {

@@ -15,7 +15,7 @@ const (
 	InOut = driver.InOut // both
 )
 
-// HostReads tells that the host reads mem, which work of d may have written, from now
+// HostReads tells the checker that the host reads mem, which work of d may have written, from now
 // until work that writes it is submitted. The error is an *order.Error: the host has
 // not waited for such work. mem may be memory of any kind.
 func (d *Device) HostReads(mem []byte) error {
@@ -25,7 +25,7 @@ func (d *Device) HostReads(mem []byte) error {
 	return d.observer.HostAccess(mem, In)
 }
 
-// HostWrites tells that the host writes mem from now until work that uses it is
+// HostWrites tells the checker that the host writes mem from now until work that uses it is
 // submitted. What holds for HostReads holds for it.
 func (d *Device) HostWrites(mem []byte) error {
 	if d.observer == nil || len(mem) == 0 {
@@ -43,11 +43,13 @@ func (s *Stream) Uses(v View, a Access) error {
 	return s.dev.observer.StreamAccess(s.h, v.addr, v.bytes, a)
 }
 
-// A Witness is a part of a program that waits on the host for events of its own, made
-// with it, and passes on no more of what it has seen than which memory is at rest. A
-// goroutine that frees buffers behind their copies is one: that it has seen a copy's
-// end, by chance before some other work was submitted, does not order that work, though
-// it would if it were taken for all of the host. A nil Witness sees nothing.
+// A Witness stands for a part of a program, a goroutine for example, that waits on the
+// host for events of its own (EventOptions.Witness). The checker counts what such a wait
+// has seen for that part only, and not for the whole program. For example, a goroutine
+// waits for copies in order to use their buffers again. It may see a copy's end before
+// some other work is submitted, but only by chance: that must not count as the order of
+// the two. What it does tell the program is which memory is at rest (AtRest, HostAtRest).
+// A nil Witness sees nothing.
 type Witness struct {
 	dev *Device
 	w   driver.Witness
@@ -86,7 +88,8 @@ func (w *Witness) HostAtRest(mem []byte) error {
 	return w.w.AtRest(hostAddress(mem), int64(len(mem)))
 }
 
-// Tell passes on all that w has seen the end of: the caller's caller waits for that.
+// Tell makes all that w has seen the end of count for the whole program, as a wait
+// without a Witness does: for a function whose callers rely on its wait.
 func (w *Witness) Tell() {
 	if w != nil {
 		w.w.Tell()

@@ -160,8 +160,8 @@ func (s *Stream) Done() (bool, error) {
 	return s.dev.drv.StreamDone(s.h)
 }
 
-// Idle is Done as a hint, for who only chooses a stream by it: a checker takes no order
-// from the answer.
+// Idle is Done as a hint, for callers that only choose a stream by it: a checker takes no
+// order from the answer.
 func (s *Stream) Idle() (bool, error) { return driver.StreamIdle(s.dev.drv, s.h) }
 
 // Synchronize blocks the caller until all work submitted to s is done.

@@ -12,7 +12,7 @@ type CropParams struct {
 	Height, Width       int // of an image that comes in
 	OutHeight, OutWidth int // of an image that goes out
 	PixelBytes          int // channels times the element's size
-	// Pad is the number of rows and columns of zeros that are thought around the
+	// Pad is the number of rows and columns of zeros that are added around the
 	// image before it is cropped.
 	Pad int
 	// FlipProbability is the share of images mirrored left to right: 0 to 1.

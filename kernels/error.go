@@ -13,7 +13,7 @@ import (
 // Error says why a call was refused. Nothing was submitted. errors.Is finds
 // device.ErrInvalid in it.
 type Error struct {
-	// Op is the function, "Normalize" for one.
+	// Op is the function, "Normalize" for example.
 	Op string
 	// Err holds every mistake found.
 	Err error

@@ -23,7 +23,7 @@ type Filled struct {
 	// Position is the place of the first row in the epoch's order; row i is at
 	// Position + i. It differs between ranks.
 	Position int64
-	// After is the cursor once this batch is delivered, the same on every rank but for
+	// After is the cursor once this batch is delivered, the same on every rank except for
 	// the number of its substitutes.
 	After Cursor
 	// LastOfEpoch is set on an epoch's last batch where the number of samples is

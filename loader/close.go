@@ -10,7 +10,7 @@ import (
 // does not return within Options.GracePeriod is reported as a *StuckError for
 // each sample, and a slot that it may write to is quarantined; should it return later,
 // the slot is put back then. A panic in user code that came too late for Next, in an
-// iterator's clean-up for one, is reported too, as an *Error. Later calls return
+// iterator's clean-up for example, is reported too, as an *Error. Later calls return
 // what the first did. Batches already delivered stay the caller's.
 func (r *Run) Close() error {
 	r.closing.Do(func() { r.closeErr = r.close() })

@@ -38,7 +38,7 @@ func (l *Loader) Reported(err error) {
 // closed, if they are io.Closers, and the iterator is told to end. It is a *StuckError
 // if that is not done within Options.GracePeriod, for an iterator that waits on a
 // channel is not woken, and it joins the first failure of a sample's Close, an *Error.
-// The Runs are to be closed before. Later calls do nothing. A Loader of any other data
+// Close its Runs first. Later calls do nothing. A Loader of any other data
 // owns nothing, and need not be closed.
 func (l *Loader) Close() error {
 	if l.once == nil {

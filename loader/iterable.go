@@ -42,7 +42,7 @@ type Pass struct {
 //
 // A sample that owns something, a file or memory that Go does not see, is an
 // io.Closer. Either Encode is called, or Close, and once: Encode takes the sample and
-// gives up what it owns, whatever it returns; Close is for a sample that no batch
+// releases what it owns, whatever it returns; Close is for a sample that no batch
 // takes, because it lies before the cursor, is another rank's, or the run ends before
 // its turn. Close runs on a goroutine of its own, after the iterator may have gone on.
 // An error or a panic of Close is returned by Run.Close, and a *StuckError if it has

@@ -56,8 +56,8 @@ func New(ds Dataset, o Options) (*Loader, error) {
 
 // NewIterable makes a Loader of a dataset without random access. The samples come
 // in the iterator's own order, and every rank ranges over all of them and takes
-// its part of each global batch. Shuffle, Pad and Substitute need samples out of
-// turn, and are refused. A source that gives its samples once (FromSeq) is for one
+// its part of each global batch. Shuffle, Pad and Substitute need random access,
+// and are refused. A source that gives its samples once (FromSeq) is for one
 // rank and one epoch.
 func NewIterable(it Iterable, o Options) (*Loader, error) {
 	if err := required("Iterable", it, "an iterable"); err != nil {

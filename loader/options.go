@@ -94,7 +94,7 @@ type Options struct {
 	OnError ErrorPolicy
 	// MaxSubstituted is how many samples of one epoch Substitute may replace on
 	// this rank; one more ends the run. 0 means no limit. The count is part of the
-	// Cursor, so that an epoch that is left and gone on with has the same limit; see
+	// Cursor, so that an epoch that is left and resumed has the same limit; see
 	// State.Substituted for other processes.
 	MaxSubstituted int
 	// StallTimeout is how long the next batch may take before Next reports which

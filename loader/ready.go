@@ -3,7 +3,7 @@ package loader
 import "context"
 
 // Ready reports whether Next would return at once: a batch, an epoch's end or an
-// error is there. Who takes several batches at a time asks it, so as not to wait
+// error is there. A caller that takes several batches at a time asks it, so as not to wait
 // for more while somebody waits for what there is.
 func (r *Run) Ready() bool {
 	r.consumer.Lock()

@@ -10,8 +10,8 @@ import (
 )
 
 // An Op is one operation of a Chain on one field: one of this package's, made of
-// package kernels, or the user's own. It describes work and keeps nothing of any
-// use, so that one Op may be in several chains, of fields of other shapes.
+// package kernels, or the user's own. It describes work and holds no
+// state of its uses, so that one Op may be in several chains, of fields of other shapes.
 type Op struct {
 	// Field is the name of the field that it changes.
 	Field string

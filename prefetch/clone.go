@@ -8,7 +8,7 @@ import (
 	"github.com/leat-go/leat/device"
 )
 
-// A Clone is a copy of a batch in memory of its own, for who wants to keep more
+// A Clone is a copy of a batch in memory of its own, for callers that keep more
 // batches than there are slots. Its fields are valid until Free.
 type Clone struct {
 	fields []Field

@@ -86,7 +86,7 @@
 //
 // A Prefetcher's goroutines are: the loader's run (dispatcher and workers) and one
 // uploader, from the first Open until the epochs end or the range is left; the
-// pool's recycler, as long and until the last copy in flight ends; a Map's stepper and
+// pool's recycler, from then until the last copy in flight ends; a Map's stepper and
 // a waiter for each of its download streams, until its loop is left. After a Close that
 // ran into its limit, and after a Transform or a step that did not return in time, a
 // reaper waits for the device, or for that code, and frees the rest.

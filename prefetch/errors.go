@@ -95,13 +95,13 @@ func (e *StepError) Error() string {
 func (e *StepError) Unwrap() error { return e.Err }
 
 // StuckError says that a Transform's Apply or a Map's step has not returned within
-// the loader's GracePeriod, but a second at least, after it was to stop. Nothing can
+// the loader's GracePeriod, or a second if that is longer, after it was asked to stop. Nothing can
 // stop it: what it may use is freed when it returns, and until then nothing else can
 // be begun.
 type StuckError struct {
 	// What is "Transform.Apply" or "the step".
 	What string
-	// Position says which batch it is at.
+	// Position says which batch it works on.
 	Position Position
 	// Grace is how long it was waited for.
 	Grace time.Duration

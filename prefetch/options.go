@@ -39,12 +39,12 @@ type Options struct {
 	ComputeStreams int
 	// RoundRobin gives batches to the compute streams in turn, idle or not.
 	RoundRobin bool
-	// MinHostSlots is how few host slots will do where memory for HostSlots is
-	// not to be had. 0 means HostSlots: fewer is an error.
+	// MinHostSlots is how few host slots will do where there is no memory for
+	// HostSlots. 0 means HostSlots: fewer is an error.
 	MinHostSlots int
 	// MaxStreams is the number of streams that may use one batch, all compute
-	// streams included: what it is more than ComputeStreams is for UsedOn. 0 means 3
-	// more.
+	// streams included: the rest, beyond ComputeStreams, is for UsedOn. 0 means
+	// ComputeStreams + 3.
 	MaxStreams int
 	// PinnedBytes is the budget for host slots and Map's results. 0 means a quarter
 	// of the memory this process may use.

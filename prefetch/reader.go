@@ -47,8 +47,8 @@ func (b Batch) lend(yield func(Batch, error) bool) bool {
 	return yield(b, nil)
 }
 
-// A Reader is the pull form of Batches, for who needs several batches at once
-// (gradient accumulation) or adapts them to another interface. It covers what is
+// A Reader is the pull form of Batches, for callers that need several batches at once
+// (gradient accumulation) or adapt them to another interface. It covers what is
 // left of one epoch. One goroutine calls Next or WaitNext; any may call Close.
 type Reader struct {
 	p      *Prefetcher
@@ -62,8 +62,8 @@ type Reader struct {
 	ahead bool
 }
 
-// Open begins to read the rest of the current epoch. The producers see ctx's
-// values, not its end: that is for Next's ctx. The caller owns the Reader until
+// Open begins to read the rest of the current epoch. The contexts that samples are read
+// under have ctx's values but don't end with it: to stop a wait, cancel Next's ctx. The caller owns the Reader until
 // Close; a second one at the same time is ErrBusy.
 func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
 	if !p.reading.CompareAndSwap(false, true) {

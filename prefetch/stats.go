@@ -19,7 +19,7 @@ type Stats struct {
 	// WaitProducer is how long Next waited for producers to fill a batch.
 	WaitProducer time.Duration
 	// WaitDevice is how long Next waited while all host slots were filled or in
-	// flight: the device had more to do than it could, which is what one wants.
+	// flight: the device is the slower side, which is as it should be.
 	WaitDevice time.Duration
 	// WaitSlot is how long the uploader waited for a device slot: it waited for
 	// you to release one. That is how a pipeline waits that is fast enough.

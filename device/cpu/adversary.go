@@ -16,7 +16,7 @@ import (
 type Adversary struct {
 	Seed uint64
 	// Poison overwrites destinations with PoisonByte when the operation starts: a
-	// copy's, a memset's, and a kernel's Out ranges. Who reads a slot before its
+	// copy's, a memset's, and a kernel's Out ranges. A reader of a slot before its
 	// copy is done, or still reads it when the next copy starts, reads poison.
 	// Fresh device memory is poisoned too.
 	Poison bool

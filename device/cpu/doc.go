@@ -37,7 +37,7 @@
 // CopyPeer goes over the link of the device whose stream it is in. Every device has
 // its own mutex, clock and order of submission. A wait for another device's event
 // is bound to a recording of the waiting device's own, which stands for the other's
-// and ends at the same time; who completes a recording puts that news in an outbox,
+// and ends at the same time; what completes a recording puts that news in an outbox,
 // and delivers it after giving up the mutex. So nobody holds two mutexes, no
 // goroutine is needed to carry the news, and it arrives within the instant.
 //

@@ -21,8 +21,8 @@ type Options struct {
 	// PinnedBytes limits pinned host memory. 0 means all of the machine's.
 	PinnedBytes int64
 	// GoMemory makes AllocHost return Go memory, which lives for as long as anything
-	// refers to it, after FreeHost too: for who reads it on the host and may keep a
-	// slice. Other memory is unmapped, and reading it then ends the process.
+	// refers to it, after FreeHost too: for host code that may keep a slice of
+	// it. Other memory is unmapped, and reading it then ends the process.
 	GoMemory bool
 	// Model, if not nil, gives operations the durations of a modelled card.
 	Model *Model

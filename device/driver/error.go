@@ -12,7 +12,7 @@ var (
 	// ErrOutOfMemory: device or pinned memory was refused. The device is healthy.
 	ErrOutOfMemory = errors.New("out of memory")
 	// ErrFault: work on the device failed in a way that ends the device for this
-	// process, an illegal address for one. Nothing on it will run again.
+	// process, an illegal address for example. Nothing on it will run again.
 	ErrFault = errors.New("device fault")
 	// ErrNotRecorded: the event was never recorded.
 	ErrNotRecorded = errors.New("event was never recorded")
@@ -30,7 +30,7 @@ var (
 
 // Error says what failed, on which device, and what the likely cause is.
 type Error struct {
-	// Op is the operation at which the error surfaced, "CopyH2D" for one.
+	// Op is the operation at which the error surfaced, "CopyH2D" for example.
 	Op string
 	// Device is the device's name, "cuda:0".
 	Device string

@@ -45,7 +45,7 @@ func ObserverOf(d Device) Observer {
 	}
 }
 
-// StreamIdle is StreamDone for who takes no order from the answer. An Observer does
+// StreamIdle is StreamDone for callers that take no order from the answer. An Observer does
 // not either, if the wrappers around it have a method of that name.
 func StreamIdle(d Device, s Stream) (bool, error) {
 	if i, ok := d.(interface{ StreamIdle(Stream) (bool, error) }); ok {

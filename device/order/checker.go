@@ -12,8 +12,8 @@ import (
 
 // Options say what a Checker does with what it finds. The zero value is ready to use.
 type Options struct {
-	// ListOnly makes calls go on as if nothing had been found, for who wants to see
-	// what comes of it. Else the call that would make the second access returns the
+	// ListOnly makes calls go on as if nothing had been found, to see what comes of
+	// it. Else the call that would make the second access returns the
 	// report and is not made.
 	ListOnly bool
 	// Report, if not nil, is called with every new report, by the goroutine whose

@@ -41,14 +41,14 @@
 //   - A device that has ended, by a fault or by Close, does no more work.
 //
 // These order nothing, though a driver may at times wait in them, or one could conclude
-// something from them: Alloc, Free and the like; Elapsed and Stream.Idle; copies from and to memory that isn't pinned, which block the caller on some
-// devices; the legacy default stream, with which no stream here has any order, and
-// which StreamFromHandle refuses.
+// something from them: Alloc, Free and the like; Elapsed and Stream.Idle; copies from and
+// to memory that isn't pinned, which block the caller on some devices; the legacy default
+// stream, with which no stream here has any order, and which StreamFromHandle refuses.
 //
 // # What accesses
 //
-// Copies and Memset say themselves what they use, and a kernel's arguments do (In, Out
-// and InOut: truthfully, the range that the kernel really uses). Host memory counts
+// What copies and Memset use is known from the call. What a kernel uses is what its
+// arguments say: give In, Out and InOut the range that the kernel really uses. Host memory counts
 // like device memory, also where a kernel sees it by another address. What no call shows
 // is told by Stream.Uses, for kernels of other libraries on a stream's handle and for
 // what a HostFunc touches, and by Device.HostReads and HostWrites, for the host's own
@@ -64,10 +64,11 @@
 //
 // # What it forgets, and what it costs
 //
-// It forgets no access that a later one may be unordered with. What the host has seen
-// the end of can't be, and is dropped when there is much of it; so memory grows with
-// the number of separate ranges that work has used since the host last waited for that
-// work, and with the streams alive, and not with the length of the run. The calls of a
+// An access is kept for as long as a later one can be unordered with it. Work that the
+// host has seen the end of is before all later work, and is dropped when there is much of
+// it. So memory grows with the number of separate ranges that work has used since the
+// host last waited for that work, and with the streams alive, and not with the length of
+// the run. The calls of a
 // report are remembered by their stacks, the innermost twelve frames.
 //
 // Reports are one of each pair of places, and the first 1000 of those.
