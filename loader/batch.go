@@ -39,7 +39,8 @@ type Substitution struct {
 	// Row is the row in the batch, Position its place in the epoch's order.
 	Row      int
 	Position int64
-	// Sample could not be read because of Err; Substitute is there instead.
+	// Sample could not be read because of Err; Substitute is there instead. Both are
+	// indices of the dataset.
 	Sample, Substitute int
 	// Attempts is the number of samples tried as a substitute.
 	Attempts int

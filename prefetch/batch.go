@@ -27,7 +27,8 @@ type Position struct {
 	Epoch int
 	// Batch counts from 0 in each epoch.
 	Batch int
-	// Sample is the position of this rank's first sample in the epoch's order.
+	// Sample is the position of this rank's first sample in the epoch's order, and not
+	// its index in the dataset.
 	Sample int64
 }
 

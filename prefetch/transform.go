@@ -26,9 +26,9 @@ type Transform struct {
 	Scratch []loader.Field
 	// Apply submits to s the work that reads in and overwrites out, both of in.Len
 	// rows and out in every field: one that it never asks for is a
-	// *loader.UnwrittenError. It waits for nothing and keeps neither. The uploader calls it, one batch
-	// after the other. An error ends the run and is delivered behind the batches
-	// before it.
+	// *loader.UnwrittenError. It waits for nothing and keeps neither. The uploader
+	// calls it, one batch after the other. An error ends the run and is delivered
+	// behind the batches before it.
 	Apply func(s *device.Stream, out, in Fields) error
 }
 
