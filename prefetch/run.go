@@ -76,7 +76,7 @@ func (p *Prefetcher) start(ctx context.Context) error {
 	defer cancel()
 	if err := p.recover(rest); err != nil {
 		if ctx.Err() != nil {
-			return again{err}
+			return again{context.Cause(ctx)}
 		}
 		return err
 	}
