@@ -65,6 +65,7 @@ func ours(s stack) bool {
 		// The CPU device's free lists, newOp and its like, grow to how far the host has
 		// ever been ahead; and what checks the order is no part of the pipeline.
 		"device/cpu.(*Device).new", "leat/device/order.",
+		"ebitengine/purego.", // its pool has an object for each processor that ever made a call
 	} {
 		if strings.Contains(frames, own) {
 			return false

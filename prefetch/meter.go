@@ -63,7 +63,7 @@ func NewMeter(dev *device.Device, bytes int64) (*Meter, error) {
 		return nil, err
 	}
 	for i := range int64(places) {
-		e, err := dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("arrived %d", i), Witness: m.witness})
+		e, err := dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("arrived %d", i), Witness: m.witness})
 		if err != nil {
 			return nil, errors.Join(err, m.release())
 		}

@@ -199,7 +199,7 @@ func (p *Prefetcher) newTransforming(t Transform) (*transforming, error) {
 		if r.filled, err = p.dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("filled %d", i)}); err != nil {
 			return g, err
 		}
-		if r.read, err = p.dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("read %d", i)}); err != nil {
+		if r.read, err = p.dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("read %d", i)}); err != nil {
 			return g, err
 		}
 	}
