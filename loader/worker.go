@@ -34,6 +34,10 @@ type worker struct {
 	standIn   atomic.Int64 // the substitute being read, -1 if none
 
 	busy atomic.Int64
+
+	// Workers lie one behind the other, and each is written to for every sample: no
+	// cache line is to hold parts of two.
+	_ [128]byte
 }
 
 func newWorker(r *Run) *worker {
