@@ -290,7 +290,7 @@ func TestGPUUsedOnAPeer(t *testing.T) {
 		t.Skipf("%d GPU here, and a peer is another one", n)
 	}
 	for _, per := range []int{1, 3} {
-		data := canary{n: 400, width: 64 << 10}
+		data := canary{n: 400, width: 16 << 10} // what read copies back takes 8 MiB at most
 		rows := int64(4 * data.width)
 		r := newRigOn(t, gpu(t).Driver(), latch.Spin, data, loader.Options{BatchSize: 4, Shuffle: true, Epochs: 1},
 			prefetch.Options{Depth: 2, BatchesPerCopy: per, HostSlots: 3})
