@@ -119,8 +119,8 @@ func (q *pipe) prompt(e *expected, took time.Duration) error {
 	if slices.ContainsFunc(q.program.Data.Iterator, func(t trouble) bool { return !t.breaks() }) {
 		return nil // it may have been replayed
 	}
-	if q.program.Data.Iterable && q.program.Options.Last == loader.Drop {
-		return nil // a remainder that is dropped is waited for: it has a slot
+	if q.program.Data.Iterable && q.program.Options.Last == loader.Drop && e.batch == 0 && e.epoch > 0 {
+		return nil // the epoch before may have had a remainder: it is dropped, but has a slot, and is waited for
 	}
 	for _, t := range q.program.Data.Troubles {
 		for p := e.after.Position - 1; p >= 0 && !t.breaks(); p-- {
