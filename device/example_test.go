@@ -34,10 +34,10 @@ func ExampleStream_Launch() {
 	defer stream.Close()
 	x, err := dev.Alloc(4 * 4)
 	check(err)
-	defer x.Free()
-	host, err := dev.AllocHost(x.Bytes(), device.HostOptions{})
+	defer x.Close()
+	host, err := dev.AllocHost(x.Size(), device.HostOptions{})
 	check(err)
-	defer host.Free()
+	defer host.Close()
 
 	check(stream.Memset(x.View(), 0x3f)) // every element is 0x3f3f3f3f, 0.747
 	launch := device.Launch{Kernel: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{4, 1, 1}}
@@ -65,10 +65,10 @@ func ExampleJunction() {
 	upload, left, right := streams[0], streams[1], streams[2]
 	table, err := dev.Alloc(8)
 	check(err)
-	defer table.Free()
+	defer table.Close()
 	host, err := dev.AllocHost(16, device.HostOptions{})
 	check(err)
-	defer host.Free()
+	defer host.Close()
 	junction, err := dev.NewJunction()
 	check(err)
 	defer junction.Close()

@@ -41,15 +41,15 @@ func (d *Device) Alloc(bytes int64) (*Buffer, error) {
 	return b, nil
 }
 
-// Bytes is the buffer's length.
-func (b *Buffer) Bytes() int64 { return b.view.bytes }
+// Size is the buffer's length.
+func (b *Buffer) Size() int64 { return b.view.bytes }
 
 // View is the whole buffer.
 func (b *Buffer) View() View { return b.view }
 
 // Free gives the memory back, once. Work that uses it must be done. With an error
-// the memory stays the caller's. A second Free is ErrInvalid.
-func (b *Buffer) Free() error {
+// the memory stays the caller's. A second Close is ErrInvalid.
+func (b *Buffer) Close() error {
 	d := b.view.dev
 	if !b.view.life.end() {
 		return d.stale("Free", errFreed)
@@ -87,8 +87,8 @@ func (v View) Device() *Device { return v.dev }
 // Address is the device address, for kernels and other libraries.
 func (v View) Address() driver.Address { return v.addr }
 
-// Bytes is the range's length.
-func (v View) Bytes() int64 { return v.bytes }
+// Size is the range's length.
+func (v View) Size() int64 { return v.bytes }
 
 func (v View) place() driver.Place { return driver.Place{Device: v.dev.drv, Address: v.addr} }
 
@@ -143,7 +143,7 @@ type HostBuffer struct {
 	registered bool
 }
 
-// AllocHost returns page-aligned pinned memory. The caller owns it until Free.
+// AllocHost returns page-aligned pinned memory. The caller owns it until Close.
 // Where memory may not be locked the error is ErrOutOfMemory with a hint.
 func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
 	switch {
@@ -168,7 +168,7 @@ func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
 	return h, nil
 }
 
-// RegisterHost pins memory that stays the caller's, until Free. A read-only file
+// RegisterHost pins memory that stays the caller's, until Close. A read-only file
 // mapping needs ReadOnly. mem must not be Go memory that could be freed before. Private
 // memory of a process in which a C library forks should be kept out of the children,
 // with MADV_DONTFORK on Linux, or a GPU may go on reading the pages of before.
@@ -194,7 +194,7 @@ func hostAddress(mem []byte) driver.Address {
 	return driver.Address(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))
 }
 
-// Bytes borrows the memory until Free.
+// Bytes borrows the memory until Close.
 func (h *HostBuffer) Bytes() []byte { return h.mem }
 
 // View is the memory as kernels on the device see it.
@@ -210,9 +210,9 @@ func (h *HostBuffer) View() (View, error) {
 }
 
 // Free gives the memory back, or unpins what RegisterHost pinned, once. Copies that
-// use it must be done. With an error the memory stays. A second Free is
+// use it must be done. With an error the memory stays. A second Close is
 // ErrInvalid.
-func (h *HostBuffer) Free() error {
+func (h *HostBuffer) Close() error {
 	d := h.dev
 	if !h.life.end() {
 		return d.stale("FreeHost", errFreed)

@@ -85,12 +85,12 @@ func TestMemoryThatIsNotTheStreams(t *testing.T) {
 	other, _, _ := openReckless(t)
 	freed := buffer(t, d, 16)
 	part := freed.View().Slice(4, 8)
-	require.NoError(t, freed.Free())
+	require.NoError(t, freed.Close())
 	host, err := d.AllocHost(8, device.HostOptions{})
 	require.NoError(t, err)
 	hostView, err := host.View()
 	require.NoError(t, err)
-	require.NoError(t, host.Free())
+	require.NoError(t, host.Close())
 
 	drv.calls = 0
 	for want, v := range map[string]device.View{
@@ -132,7 +132,7 @@ func TestASecondCloseIsRefused(t *testing.T) {
 	b, empty := buffer(t, d, 8), buffer(t, d, 0)
 	h, err := d.AllocHost(8, device.HostOptions{})
 	require.NoError(t, err)
-	for _, closing := range []func() error{s.Close, e.Close, b.Free, empty.Free, h.Free} {
+	for _, closing := range []func() error{s.Close, e.Close, b.Close, empty.Close, h.Close} {
 		require.NoError(t, closing())
 	}
 	usage := d.Usage()
@@ -150,9 +150,9 @@ func TestASecondCloseIsRefused(t *testing.T) {
 		"Event.Synchronize":  func() error { return e.Synchronize(t.Context()) },
 		"Record":             func() error { return live.Record(e) },
 		"Wait":               func() error { return live.Wait(e) },
-		"Buffer.Free":        b.Free,
-		"empty Buffer.Free":  empty.Free,
-		"HostBuffer.Free":    h.Free,
+		"Buffer.Close":       b.Close,
+		"empty Buffer.Close": empty.Close,
+		"HostBuffer.Close":   h.Close,
 	} {
 		err := call()
 		require.ErrorIs(t, err, device.ErrInvalid, name)
@@ -197,8 +197,8 @@ func TestSizesAtTheirExtremes(t *testing.T) {
 		{math.MaxInt64, math.MaxInt64}, {math.MinInt64, math.MinInt64}, {4, math.MinInt64}} {
 		require.Panics(t, func() { v.Slice(s[0], s[1]) }, "%v", s)
 	}
-	require.EqualValues(t, 0, v.Slice(8, 0).Bytes())
-	require.NoError(t, b.Free())
+	require.EqualValues(t, 0, v.Slice(8, 0).Size())
+	require.NoError(t, b.Close())
 	require.NoError(t, d.Close())
 }
 

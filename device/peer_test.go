@@ -46,7 +46,7 @@ func TestDevicesThatAreNoPeers(t *testing.T) {
 		require.NoError(t, s.CopyPeer(v.View().Slice(0, 4), v.View().Slice(4, 4)), "within one device")
 		require.NoError(t, s.Synchronize(t.Context()))
 		require.NoError(t, other.Synchronize(t.Context()))
-		for _, closing := range []func() error{s.Close, e.Close, other.Close, v.Free, w.Free} {
+		for _, closing := range []func() error{s.Close, e.Close, other.Close, v.Close, w.Close} {
 			require.NoError(t, closing())
 		}
 	}

@@ -53,8 +53,8 @@ var table = [...]struct {
 // Valid reports whether t is one of the named types other than Invalid.
 func (t Type) Valid() bool { return t > Invalid && int(t) < len(table) }
 
-// Bytes is the size of one element in bytes, 0 for an invalid type.
-func (t Type) Bytes() int {
+// Size is the size of one element in bytes, 0 for an invalid type.
+func (t Type) Size() int {
 	if !t.Valid() {
 		return 0
 	}

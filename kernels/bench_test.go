@@ -62,8 +62,8 @@ func BenchmarkNormalize(b *testing.B) {
 				Layout: layout, Pixels: benchPixels, Out: out,
 			}
 			b.Run(fmt.Sprintf("layout=%v/out=%v", layout, out), func(b *testing.B) {
-				onEach(b, int64(benchBytes*(1+out.Bytes())), func(r *kerneltest.Rig) func() error {
-					in, to := r.Alloc(benchBytes), r.Alloc(benchBytes*out.Bytes())
+				onEach(b, int64(benchBytes*(1+out.Size())), func(r *kerneltest.Rig) func() error {
+					in, to := r.Alloc(benchBytes), r.Alloc(benchBytes*out.Size())
 					return func() error { return Normalize(r.Stream, to, in, p) }
 				})
 			})
@@ -82,8 +82,8 @@ func BenchmarkConvert(b *testing.B) {
 	for _, c := range []struct{ from, to dtype.Type }{{dtype.Float32, dtype.BFloat16}, {dtype.Float16, dtype.Float32}} {
 		b.Run(fmt.Sprintf("from=%v/to=%v", c.from, c.to), func(b *testing.B) {
 			const n = benchBytes / 4
-			onEach(b, int64(n*(c.from.Bytes()+c.to.Bytes())), func(r *kerneltest.Rig) func() error {
-				in, out := r.Alloc(n*c.from.Bytes()), r.Alloc(n*c.to.Bytes())
+			onEach(b, int64(n*(c.from.Size()+c.to.Size())), func(r *kerneltest.Rig) func() error {
+				in, out := r.Alloc(n*c.from.Size()), r.Alloc(n*c.to.Size())
 				return func() error { return Convert(r.Stream, out, in, c.to, c.from) }
 			})
 		})

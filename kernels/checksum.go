@@ -20,14 +20,14 @@ func Checksum(s *device.Stream, out, in device.View) error {
 		return err
 	}
 	// The blocks add to out as they finish, so it must hold 0 before any starts.
-	if err := s.Memset(out, 0); err != nil || in.Bytes() == 0 {
+	if err := s.Memset(out, 0); err != nil || in.Size() == 0 {
 		return err
 	}
 	l := device.Launch{Kernel: checksum}
-	grid(&l, (in.Bytes()+7)/8)
+	grid(&l, (in.Size()+7)/8)
 	out.InOut(&l.Args)
 	in.In(&l.Args)
-	l.Args.Int64(in.Bytes())
+	l.Args.Int64(in.Size())
 	return s.Launch(&l)
 }
 

@@ -22,14 +22,14 @@ func Convert(s *device.Stream, out, in device.View, to, from dtype.Type) error {
 	if len(m) > 0 {
 		return m.err("Convert")
 	}
-	n := in.Bytes() / int64(from.Bytes())
-	if in.Bytes()%int64(from.Bytes()) != 0 {
-		m.addf("in has %d bytes, want a multiple of %d", in.Bytes(), from.Bytes())
+	n := in.Size() / int64(from.Size())
+	if in.Size()%int64(from.Size()) != 0 {
+		m.addf("in has %d bytes, want a multiple of %d", in.Size(), from.Size())
 	}
-	m.length("out", out, n, int64(to.Bytes()), "to")
+	m.length("out", out, n, int64(to.Size()), "to")
 	m.apart("out", out, "in", in)
-	m.view(s, "out", out, to.Bytes())
-	m.view(s, "in", in, from.Bytes())
+	m.view(s, "out", out, to.Size())
+	m.view(s, "in", in, from.Size())
 	if err := m.err("Convert"); err != nil || n == 0 {
 		return err
 	}

@@ -74,8 +74,8 @@ func TestConvertEveryValue(t *testing.T) {
 	for _, from := range convertibleTypes {
 		for _, to := range convertibleTypes {
 			in := every(from)
-			n := len(in) / from.Bytes()
-			out := r.Alloc(n * to.Bytes())
+			n := len(in) / from.Size()
+			out := r.Alloc(n * to.Size())
 			require.NoError(t, Convert(r.Stream, out, r.Upload(in), to, from))
 			got := r.Download(out)
 			if from == to {
@@ -84,7 +84,7 @@ func TestConvertEveryValue(t *testing.T) {
 			}
 			var want []byte
 			for i := range n {
-				want = append(want, fromFloat32(to, asFloat32(from, in[i*from.Bytes():][:from.Bytes()]))...)
+				want = append(want, fromFloat32(to, asFloat32(from, in[i*from.Size():][:from.Size()]))...)
 			}
 			require.Equal(t, want, got, "%v to %v", from, to)
 		}

@@ -134,10 +134,10 @@ func (p *CropParams) check(s *device.Stream, out, in device.View) (n int64, err 
 	}
 	p.fits(&m)
 	image := int64(p.Height) * int64(p.Width) * int64(p.PixelBytes)
-	if in.Bytes()%image != 0 {
-		m.addf("in has %d bytes, want a multiple of %d", in.Bytes(), image)
+	if in.Size()%image != 0 {
+		m.addf("in has %d bytes, want a multiple of %d", in.Size(), image)
 	}
-	n = in.Bytes() / image
+	n = in.Size() / image
 	m.length("out", out, n, int64(p.OutHeight)*int64(p.OutWidth)*int64(p.PixelBytes), "OutHeight·OutWidth·PixelBytes")
 	m.apart("out", out, "in", in)
 	m.view(s, "out", out, 1)

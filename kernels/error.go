@@ -42,10 +42,10 @@ func (m *mistakes) addf(format string, args ...any) { *m = append(*m, fmt.Errorf
 func (m *mistakes) view(s *device.Stream, name string, v device.View, align int) {
 	m.stream(s)
 	switch {
-	case s == nil || v.Bytes() == 0:
+	case s == nil || v.Size() == 0:
 		return
-	case v.Bytes() < 0:
-		*m = append(*m, fmt.Errorf("%s has %d bytes, want 0 or more", name, v.Bytes()))
+	case v.Size() < 0:
+		*m = append(*m, fmt.Errorf("%s has %d bytes, want 0 or more", name, v.Size()))
 		return
 	}
 	if v.Device() != s.Device() {
@@ -62,9 +62,9 @@ func (m *mistakes) length(name string, v device.View, n, size int64, of string) 
 	want, ok := multiply(n, size)
 	switch {
 	case !ok:
-		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d times %d (%s), which is more than 2^63", name, v.Bytes(), n, size, of))
-	case v.Bytes() != want:
-		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d", name, v.Bytes(), want))
+		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d times %d (%s), which is more than 2^63", name, v.Size(), n, size, of))
+	case v.Size() != want:
+		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d", name, v.Size(), want))
 	}
 }
 

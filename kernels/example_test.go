@@ -24,10 +24,10 @@ func ExampleNormalize() {
 	check(err)
 	out, err := dev.Alloc(pixels * channels * 4)
 	check(err)
-	host, err := dev.AllocHost(out.Bytes(), device.HostOptions{})
+	host, err := dev.AllocHost(out.Size(), device.HostOptions{})
 	check(err)
 
-	image := host.Bytes()[:in.Bytes()]
+	image := host.Bytes()[:in.Size()]
 	copy(image, []byte{0, 102, 255, 255, 0, 51})
 	check(stream.CopyH2D(in.View(), image))
 	check(kernels.Normalize(stream, out.View(), in.View(), kernels.NormalizeParams{

@@ -198,7 +198,7 @@ func TestEveryElementType(t *testing.T) {
 		for b := range 256 {
 			to := dtype.Type(b)
 			if Convertible(from) && Convertible(to) {
-				require.NoError(t, Convert(r.Stream, out.Slice(0, int64(8/from.Bytes()*to.Bytes())), in, to, from))
+				require.NoError(t, Convert(r.Stream, out.Slice(0, int64(8/from.Size()*to.Size())), in, to, from))
 			} else {
 				require.ErrorIs(t, Convert(r.Stream, out, in, to, from), device.ErrInvalid)
 			}

@@ -17,12 +17,12 @@ func Fill(s *device.Stream, out device.View, t dtype.Type, value float32) error 
 	if err != nil {
 		m = append(m, err)
 	} else {
-		if out.Bytes()%int64(t.Bytes()) != 0 {
-			m.addf("out has %d bytes, want a multiple of %d", out.Bytes(), t.Bytes())
+		if out.Size()%int64(t.Size()) != 0 {
+			m.addf("out has %d bytes, want a multiple of %d", out.Size(), t.Size())
 		}
-		m.view(s, "out", out, t.Bytes())
+		m.view(s, "out", out, t.Size())
 	}
-	if err := m.err("Fill"); err != nil || out.Bytes() == 0 {
+	if err := m.err("Fill"); err != nil || out.Size() == 0 {
 		return err
 	}
 	if t == dtype.Uint8 {
@@ -32,7 +32,7 @@ func Fill(s *device.Stream, out device.View, t dtype.Type, value float32) error 
 	if t == dtype.Float32 {
 		l.Kernel = fill32
 	}
-	n := out.Bytes() / int64(t.Bytes())
+	n := out.Size() / int64(t.Size())
 	grid(&l, n)
 	out.Out(&l.Args)
 	l.Args.Int64(n)

@@ -14,10 +14,10 @@ import (
 func TestFill(t *testing.T) {
 	r := kerneltest.CPU(t)
 	for _, typ := range convertibleTypes {
-		out := r.Alloc(5 * typ.Bytes())
+		out := r.Alloc(5 * typ.Size())
 		require.NoError(t, Fill(r.Stream, out, typ, 2.5))
-		for got := r.Download(out); len(got) > 0; got = got[typ.Bytes():] {
-			require.Equal(t, fromFloat32(typ, 2.5), got[:typ.Bytes()], "%v", typ)
+		for got := r.Download(out); len(got) > 0; got = got[typ.Size():] {
+			require.Equal(t, fromFloat32(typ, 2.5), got[:typ.Size()], "%v", typ)
 		}
 	}
 	require.ErrorContains(t, Fill(r.Stream, r.Alloc(4), dtype.Int8, 0), "type is int8")

@@ -41,7 +41,7 @@ func Gather(s *device.Stream, out, table, index device.View, p GatherParams) err
 	index.In(&l.Args)
 	l.Args.Int64(n)
 	l.Args.Int64(p.RowBytes)
-	l.Args.Int64(table.Bytes() / p.RowBytes)
+	l.Args.Int64(table.Size() / p.RowBytes)
 	return s.Launch(&l)
 }
 
@@ -66,14 +66,14 @@ func (p *GatherParams) check(s *device.Stream, out, table, index device.View) (n
 	if len(m) > 0 {
 		return 0, m.err("Gather")
 	}
-	size := int64(p.Index.Bytes())
-	if index.Bytes()%size != 0 {
-		m.addf("index has %d bytes, want a multiple of %d", index.Bytes(), size)
+	size := int64(p.Index.Size())
+	if index.Size()%size != 0 {
+		m.addf("index has %d bytes, want a multiple of %d", index.Size(), size)
 	}
-	if table.Bytes()%p.RowBytes != 0 {
-		m.addf("table has %d bytes, want a multiple of %d", table.Bytes(), p.RowBytes)
+	if table.Size()%p.RowBytes != 0 {
+		m.addf("table has %d bytes, want a multiple of %d", table.Size(), p.RowBytes)
 	}
-	n = index.Bytes() / size
+	n = index.Size() / size
 	m.length("out", out, n, p.RowBytes, "RowBytes")
 	m.apart("out", out, "table", table)
 	m.apart("out", out, "index", index)

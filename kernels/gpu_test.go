@@ -31,7 +31,7 @@ func TestGoAndPTXAgree(t *testing.T) {
 		for _, to := range convertibleTypes {
 			add(fmt.Sprintf("Convert/from=%v/to=%v", from, to), func(r *kerneltest.Rig) []device.View {
 				in := every(from)
-				out := r.Alloc(len(in) / from.Bytes() * to.Bytes())
+				out := r.Alloc(len(in) / from.Size() * to.Size())
 				require.NoError(r.T, Convert(r.Stream, out, r.Upload(in), to, from))
 				return []device.View{out}
 			})
@@ -53,7 +53,7 @@ func TestGoAndPTXAgree(t *testing.T) {
 	}
 	for _, typ := range convertibleTypes {
 		add(fmt.Sprintf("Fill/type=%v", typ), func(r *kerneltest.Rig) []device.View {
-			out := r.Alloc(100_001 * typ.Bytes())
+			out := r.Alloc(100_001 * typ.Size())
 			require.NoError(r.T, Fill(r.Stream, out, typ, 0.1))
 			return []device.View{out}
 		})
@@ -75,7 +75,7 @@ func normalizeCase(layout Layout, out dtype.Type, channels int) func(r *kernelte
 			n := 3 * pixels * channels
 			in := r.Upload(randomBytes(uint64(n), n+1))
 			for start := range int64(2) {
-				v := r.Alloc(n * out.Bytes())
+				v := r.Alloc(n * out.Size())
 				require.NoError(r.T, Normalize(r.Stream, v, in.Slice(start, int64(n)), p))
 				views = append(views, v)
 			}
@@ -97,7 +97,7 @@ func oneHotCase(labels dtype.Type) func(r *kerneltest.Rig) []device.View {
 			raw[0], raw[1] = 1<<32, -1<<40
 			var b []byte
 			for _, label := range raw {
-				b = append(b, kerneltest.Bytes([]int64{label})[:labels.Bytes()]...)
+				b = append(b, kerneltest.Bytes([]int64{label})[:labels.Size()]...)
 			}
 			out := r.Alloc(n * classes * 4)
 			require.NoError(r.T, OneHot(r.Stream, out, r.Upload(b), OneHotParams{Labels: labels, Classes: classes}))
@@ -130,7 +130,7 @@ func gatherCase(index dtype.Type, row int) func(r *kerneltest.Rig) []device.View
 		random := rand.New(rand.NewPCG(8, 8))
 		var b []byte
 		for range n {
-			b = append(b, kerneltest.Bytes([]int64{random.Int64N(count+2) - 1})[:index.Bytes()]...)
+			b = append(b, kerneltest.Bytes([]int64{random.Int64N(count+2) - 1})[:index.Size()]...)
 		}
 		var views []device.View
 		for _, from := range []device.View{host, r.Upload(table.Bytes())} {

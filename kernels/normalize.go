@@ -86,7 +86,7 @@ func Normalize(s *device.Stream, out, in device.View, p NormalizeParams) error {
 	if err := p.check(s, out, in); err != nil {
 		return err
 	}
-	n := in.Bytes()
+	n := in.Size()
 	if n == 0 {
 		return nil
 	}
@@ -154,13 +154,13 @@ func (p *NormalizeParams) check(s *device.Stream, out, in device.View) error {
 	sample, ok := multiply(int64(max(1, p.channels())), max(1, p.Pixels))
 	switch {
 	case !ok:
-		m.addf("in has %d bytes, want a multiple of %d times %d (Pixels), which is more than 2^63", in.Bytes(), p.channels(), p.Pixels)
-	case in.Bytes()%sample != 0:
-		m.addf("in has %d bytes, want a multiple of %d", in.Bytes(), sample)
+		m.addf("in has %d bytes, want a multiple of %d times %d (Pixels), which is more than 2^63", in.Size(), p.channels(), p.Pixels)
+	case in.Size()%sample != 0:
+		m.addf("in has %d bytes, want a multiple of %d", in.Size(), sample)
 	}
 	if t := p.out(); half(t) >= 0 {
-		m.length("out", out, in.Bytes(), int64(t.Bytes()), "Out")
-		m.view(s, "out", out, t.Bytes())
+		m.length("out", out, in.Size(), int64(t.Size()), "Out")
+		m.view(s, "out", out, t.Size())
 	}
 	m.apart("out", out, "in", in)
 	m.view(s, "in", in, 1)

@@ -25,14 +25,14 @@ func OneHot(s *device.Stream, out, labels device.View, p OneHotParams) error {
 	if err != nil {
 		return err
 	}
-	if out.Bytes() == 0 {
+	if out.Size() == 0 {
 		return nil
 	}
 	l := device.Launch{Kernel: kernel}
-	grid(&l, out.Bytes()/4)
+	grid(&l, out.Size()/4)
 	out.Out(&l.Args)
 	labels.In(&l.Args)
-	l.Args.Int64(out.Bytes() / 4)
+	l.Args.Int64(out.Size() / 4)
 	l.Args.Uint32(uint32(p.Classes))
 	return s.Launch(&l)
 }
@@ -67,12 +67,12 @@ func (p *OneHotParams) check(s *device.Stream, out, labels device.View) (*device
 	m := p.mistakes()
 	kernel := p.kernel()
 	if len(m) == 0 {
-		size := int64(p.Labels.Bytes())
-		if labels.Bytes()%size != 0 {
-			m.addf("labels has %d bytes, want a multiple of %d", labels.Bytes(), size)
+		size := int64(p.Labels.Size())
+		if labels.Size()%size != 0 {
+			m.addf("labels has %d bytes, want a multiple of %d", labels.Size(), size)
 		}
 		m.view(s, "labels", labels, int(size))
-		m.length("out", out, labels.Bytes()/size, int64(p.Classes)*4, "4·Classes")
+		m.length("out", out, labels.Size()/size, int64(p.Classes)*4, "4·Classes")
 		m.apart("out", out, "labels", labels)
 	}
 	m.view(s, "out", out, 4)

@@ -57,7 +57,7 @@ func BenchmarkFill(b *testing.B) {
 					BatchSize: size.batch, Shuffle: true, Last: loader.Drop, Workers: workers, Epochs: 1,
 				})
 				require.NoError(b, err)
-				mem, err := loader.NewHeap(l.Layout().Bytes(), benchmarkSlots)
+				mem, err := loader.NewHeap(l.Layout().Size(), benchmarkSlots)
 				require.NoError(b, err)
 				copier := newCopier(b, ds, l, workers)
 				fillEpoch(b, l, mem) // touches the pages
@@ -111,7 +111,7 @@ func newCopier(b *testing.B, ds *images, l *loader.Loader, workers int) *copier 
 	order := l.Order(0)
 	order.Fill(c.indices, 0)
 	for i := range c.slots {
-		c.slots[i] = make([]byte, l.Layout().Bytes())
+		c.slots[i] = make([]byte, l.Layout().Size())
 	}
 	return c
 }
@@ -140,7 +140,7 @@ func BenchmarkBatch(b *testing.B) {
 			b.Run(fmt.Sprintf("batch=%d/workers=%d", batch, workers), func(b *testing.B) {
 				l, err := loader.New(newImages(1, 1<<24), loader.Options{BatchSize: batch, Shuffle: true, Last: loader.Drop, Workers: workers})
 				require.NoError(b, err)
-				mem, err := loader.NewHeap(l.Layout().Bytes(), 8)
+				mem, err := loader.NewHeap(l.Layout().Size(), 8)
 				require.NoError(b, err)
 				run := l.Start(b.Context(), loader.Cursor{}, mem)
 				b.ReportAllocs()

@@ -39,7 +39,7 @@ func Example() {
 	}
 
 	// Package prefetch runs a loader over pinned memory. This is what it does.
-	mem, err := loader.NewHeap(ld.Layout().Bytes(), 2)
+	mem, err := loader.NewHeap(ld.Layout().Size(), 2)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func ExampleFromSeq() {
 		log.Fatal(err)
 	}
 	defer ld.Close() // as Prefetcher.Close does
-	mem, err := loader.NewHeap(ld.Layout().Bytes(), 2)
+	mem, err := loader.NewHeap(ld.Layout().Size(), 2)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func ExampleFromSeqFunc() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	mem, err := loader.NewHeap(ld.Layout().Bytes(), 2)
+	mem, err := loader.NewHeap(ld.Layout().Size(), 2)
 	if err != nil {
 		log.Fatal(err)
 	}

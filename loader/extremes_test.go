@@ -149,9 +149,9 @@ func TestEveryNumberOfAFieldAtItsExtremes(t *testing.T) {
 					require.Equal(t, []string{"Fields[0] (x)"}, mistakes(t, err))
 					continue
 				}
-				require.GreaterOrEqual(t, l.Bytes(), int64(0))
-				if l.Bytes() > 1<<30 {
-					_, err = loader.NewHeap(l.Bytes(), math.MaxInt32/2)
+				require.GreaterOrEqual(t, l.Size(), int64(0))
+				if l.Size() > 1<<30 {
+					_, err = loader.NewHeap(l.Size(), math.MaxInt32/2)
 					require.Error(t, err)
 				}
 			}

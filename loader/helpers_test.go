@@ -77,7 +77,7 @@ func values[T loader.Element](l *loader.Loader, f loader.Filled, name string) []
 
 // heap makes slots for l that the test finds all free at its end.
 func heap(t require.TestingT, l *loader.Loader, slots int) *loader.Heap {
-	mem, err := loader.NewHeap(l.Layout().Bytes(), slots)
+	mem, err := loader.NewHeap(l.Layout().Size(), slots)
 	require.NoError(t, err)
 	return mem
 }

@@ -117,7 +117,7 @@ func (f Field) rowBytes(i int) (int64, error) {
 	case slices.Contains(f.Shape, 0):
 		return 0, nil
 	}
-	size, ok := int64(f.DType.Bytes()), true
+	size, ok := int64(f.DType.Size()), true
 	for _, dim := range f.Shape {
 		if size, ok = multiply(size, int64(dim)); !ok {
 			return 0, &OptionError{Option: f.option(i), Value: f.Shape, Want: "a size that fits an int64"}
@@ -134,8 +134,8 @@ func (f Field) option(i int) string {
 	return fmt.Sprintf("Fields[%d] (%s)", i, f.Name)
 }
 
-// Bytes is the size of a full batch: exact, without rounding.
-func (l *Layout) Bytes() int64 { return l.bytes }
+// Size is the size of a full batch: exact, without rounding.
+func (l *Layout) Size() int64 { return l.bytes }
 
 // BatchSize is the number of rows a batch has room for.
 func (l *Layout) BatchSize() int { return l.batch }

@@ -254,7 +254,7 @@ func TestACursorOutsideTheDataIsReported(t *testing.T) {
 
 func TestASlotTooSmallIsReported(t *testing.T) {
 	l := newNumbers(t, numbers{n: 5}, loader.Options{BatchSize: 2, Epochs: 1})
-	mem, err := loader.NewHeap(l.Layout().Bytes()-1, 1)
+	mem, err := loader.NewHeap(l.Layout().Size()-1, 1)
 	require.NoError(t, err)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
 	var failure *loader.Error
@@ -277,7 +277,7 @@ func TestEmptyFieldsAndBatches(t *testing.T) {
 		})
 	l, err := loader.New(ds, loader.Options{BatchSize: 2, Epochs: 1})
 	require.NoError(t, err)
-	require.Zero(t, l.Layout().Bytes())
+	require.Zero(t, l.Layout().Size())
 	mem := heap(t, l, 2)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
 	for _, n := range []int{2, 2, 1} {

@@ -154,7 +154,7 @@ func (p *Pool) grow(o Options) error {
 	id := len(p.buffers)
 	copied, err := p.dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("copied %d", id), Witness: p.witness})
 	if err != nil {
-		return errors.Join(err, host.Free())
+		return errors.Join(err, host.Close())
 	}
 	host.Describe(func(int64, int64) (name, hint string) { return fmt.Sprintf("pinned buffer %d", id), "" })
 	b := &Buffer{id: id, host: host, copied: copied}
@@ -346,7 +346,7 @@ func (p *Pool) release() error {
 			p.mu.Lock()
 			p.buffers[b.id] = nil // Stats looks at it no more
 			p.mu.Unlock()
-			errs = append(errs, b.untouched(), b.copied.Close(), b.host.Free())
+			errs = append(errs, b.untouched(), b.copied.Close(), b.host.Close())
 			continue
 		default:
 		}

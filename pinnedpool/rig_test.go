@@ -74,7 +74,7 @@ func (r *rig) close() {
 	require.NoError(r.t, r.pool.Close(r.t.Context()))
 	r.nothingLeft()
 	require.NoError(r.t, r.copies.Close())
-	require.NoError(r.t, r.target.Free())
+	require.NoError(r.t, r.target.Close())
 	require.NoError(r.t, r.dev.Close())
 }
 

@@ -98,7 +98,7 @@ func (r *rig) steady(bytes int64) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if b.Field("bytes").View.Bytes() != bytes {
+		if b.Field("bytes").View.Size() != bytes {
 			r.t.Fatal("not a full batch")
 		}
 		if n++; n == warmUp {

@@ -89,7 +89,7 @@ func (p *Prefetcher) batchesPerCopy() int {
 		return 1
 	case o.BatchesPerCopy > 0:
 		return o.BatchesPerCopy
-	case p.dev.Properties().Kind == "cpu" || o.Depth == 1 || p.layout.Bytes() == 0:
+	case p.dev.Properties().Kind == "cpu" || o.Depth == 1 || p.layout.Size() == 0:
 		return 1
 	}
 	n := int(min(maxBatchesPerCopy, (copyBytes+p.stride-1)/p.stride))
@@ -118,7 +118,7 @@ func (p *Prefetcher) hostSlots(n int) int {
 
 // hostSlotBytes is the size of a host slot of n batches.
 func (p *Prefetcher) hostSlotBytes(n int) int64 {
-	return sum(product(int64(n-1), p.stride), p.layout.Bytes())
+	return sum(product(int64(n-1), p.stride), p.layout.Size())
 }
 
 // outputBytes is the pinned memory that a transform's output takes: a host
@@ -137,7 +137,7 @@ func (p *Prefetcher) deviceBytes(n int) int64 {
 		bytes = sum(bytes, product(raws, int64(n), p.stride))
 	}
 	if p.scratch != nil {
-		bytes = sum(bytes, p.scratch.Bytes())
+		bytes = sum(bytes, p.scratch.Size())
 	}
 	return bytes
 }
@@ -162,7 +162,7 @@ func (p *Prefetcher) fitsDevice(bytes int64) error {
 // fitsResults holds a Map's ring of results against what the slots leave of the
 // budgets.
 func (p *Prefetcher) fitsResults(l *loader.Layout, slots int) error {
-	bytes := product(int64(slots), l.Bytes())
+	bytes := product(int64(slots), l.Size())
 	if used := p.pool.Stats().Bytes; sum(used, bytes) > p.pinned {
 		return fmt.Errorf("prefetch: Map: %d results take %d bytes of pinned memory, the host slots %d, and the budget is %d (raise PinnedBytes, or use fewer slots): %w",
 			slots, bytes, used, p.pinned, device.ErrOutOfMemory)

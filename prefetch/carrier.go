@@ -53,9 +53,9 @@ func (p *Prefetcher) newCarrier(id int) (*carrier, error) {
 		s := &slot{id: len(p.slots), carrier: c, shapes: shapes(p.out), usedOn: make([]*device.Stream, 0, others)}
 		at := int64(i) * stride
 		if p.dev != nil {
-			s.memory = c.memory.Slice(at, p.out.Bytes())
+			s.memory = c.memory.Slice(at, p.out.Size())
 		} else {
-			s.host = c.host.Bytes()[at : at+p.out.Bytes()]
+			s.host = c.host.Bytes()[at : at+p.out.Size()]
 			s.headers = newHeaders(len(s.shapes))
 		}
 		c.slots = append(c.slots, s)
@@ -83,7 +83,7 @@ func (c *carrier) allocate(p *Prefetcher, bytes int64) (err error) {
 const alignment = 256
 
 // stride is the distance of two batches that lie together.
-func stride(l *loader.Layout) int64 { return sum(l.Bytes(), alignment-1) &^ (alignment - 1) }
+func stride(l *loader.Layout) int64 { return sum(l.Size(), alignment-1) &^ (alignment - 1) }
 
 // load begins a lap with batches, which the uploader has just filled in.
 func (c *carrier) load(batches int) {
@@ -196,10 +196,10 @@ func (c *carrier) release() error {
 		errs = append(errs, c.ready.Close())
 	}
 	if c.buffer != nil {
-		errs = append(errs, c.buffer.Free())
+		errs = append(errs, c.buffer.Close())
 	}
 	if c.host != nil {
-		errs = append(errs, c.host.Free())
+		errs = append(errs, c.host.Close())
 	}
 	return errors.Join(errs...)
 }

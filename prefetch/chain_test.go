@@ -99,7 +99,7 @@ func TestAChainOfOperations(t *testing.T) {
 				require.NoError(t, err)
 				var host [3][]byte
 				for i, f := range b.Fields() {
-					host[i] = make([]byte, f.View.Bytes())
+					host[i] = make([]byte, f.View.Size())
 					require.NoError(t, r.compute.CopyD2H(host[i], f.View))
 				}
 				require.NoError(t, r.compute.Synchronize(t.Context()))

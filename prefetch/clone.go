@@ -9,7 +9,7 @@ import (
 )
 
 // A Clone is a copy of a batch in memory of its own, for callers that keep more
-// batches than there are slots. Its fields are valid until Free.
+// batches than there are slots. Its fields are valid until Close.
 type Clone struct {
 	fields []Field
 	buffer *device.Buffer
@@ -31,19 +31,19 @@ func (b Batch) Clone() (*Clone, error) {
 		b.use("Clone") // still
 		return c, nil
 	}
-	buffer, err := b.p.dev.Alloc(s.memory.Bytes())
+	buffer, err := b.p.dev.Alloc(s.memory.Size())
 	if err != nil {
 		return nil, err
 	}
 	s.carrier.mu.Lock()
 	defer s.carrier.mu.Unlock()
 	if !s.lentTo(b.generation) { // a Release from here on waits for the lock
-		_ = buffer.Free()
+		_ = buffer.Close()
 		b.stale("Clone")
 	}
 	c.buffer = buffer
 	for i, l := range b.p.out.Fields() {
-		to := buffer.View().Slice(l.Offset, c.fields[i].View.Bytes())
+		to := buffer.View().Slice(l.Offset, c.fields[i].View.Size())
 		if err := s.stream.CopyD2D(to, c.fields[i].View); err != nil {
 			return nil, errors.Join(err, b.p.freeBehind(s.stream, buffer))
 		}
@@ -59,7 +59,7 @@ func (p *Prefetcher) freeBehind(stream *device.Stream, buffer *device.Buffer) er
 	if err := stream.Synchronize(ctx); err != nil {
 		return err
 	}
-	return buffer.Free()
+	return buffer.Close()
 }
 
 // Field returns the field of that name, and panics if there is none.
@@ -72,10 +72,10 @@ func (c *Clone) Field(name string) Field {
 	panic(fmt.Sprintf("prefetch: no field %q in the clone", name))
 }
 
-// Free gives the clone's device memory back. Work that uses it must be done.
-func (c *Clone) Free() error {
+// Close gives the clone's device memory back. Work that uses it must be done.
+func (c *Clone) Close() error {
 	if c.buffer == nil {
 		return nil
 	}
-	return c.buffer.Free()
+	return c.buffer.Close()
 }

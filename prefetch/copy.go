@@ -22,10 +22,10 @@ func (p *Prefetcher) copyBatches(c *carrier, to device.View, batches int, host *
 		run := p.together(c.slots[i:batches])
 		var err error
 		if run == 0 {
-			err = p.copyFields(c.slots[i], to.Slice(int64(i)*p.stride, p.layout.Bytes()), from)
+			err = p.copyFields(c.slots[i], to.Slice(int64(i)*p.stride, p.layout.Size()), from)
 			run = 1
 		} else {
-			n := int64(run-1)*p.stride + p.layout.Bytes()
+			n := int64(run-1)*p.stride + p.layout.Size()
 			at := p.memory.offset(c.slots[i].batch.Slot.ID)
 			err = p.copy.CopyH2D(to.Slice(int64(i)*p.stride, n), from[at:at+n])
 		}

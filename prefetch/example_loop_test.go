@@ -74,7 +74,7 @@ func (m *model) Step(stream *device.Stream, batch prefetch.Batch) error {
 // first.
 func (m *model) Close() error {
 	fmt.Println(m.samples, "samples")
-	return errors.Join(m.sum.View().Device().Synchronize(context.Background()), m.sum.Free())
+	return errors.Join(m.sum.View().Device().Synchronize(context.Background()), m.sum.Close())
 }
 
 // A training loop from opening the device to closing it.

@@ -276,7 +276,7 @@ func TestGPUSoakIsFlat(t *testing.T) {
 	require.Less(t, heap[len(heap)-1], heap[0]+1<<20)
 	require.Equal(t, usage[0], usage[len(usage)-1])
 	require.NoError(t, r.compute.Synchronize(context.Background()))
-	require.NoError(t, sum.Free())
+	require.NoError(t, sum.Close())
 	r.close()
 }
 
@@ -321,9 +321,9 @@ func TestGPUUsedOnAPeer(t *testing.T) {
 		r.sequence(all, 1)
 		r.close()
 		for _, b := range buffers {
-			require.NoError(t, b.Free())
+			require.NoError(t, b.Close())
 		}
-		require.NoError(t, host.Free())
+		require.NoError(t, host.Close())
 		require.NoError(t, peer.Close())
 	}
 }

@@ -70,7 +70,7 @@ func TestHostBatchesAreTheSlotsThemselves(t *testing.T) {
 					require.NoError(t, err)
 					headers[dense] = true
 					require.Equal(t, tensor.Shape{b.Len(), 3}, dense.Shape())
-					require.Len(t, f.Bytes, b.Len()*3*f.DType.Bytes())
+					require.Len(t, f.Bytes, b.Len()*3*f.DType.Size())
 					require.Equal(t, uintptr(len(f.Bytes)), dense.MemSize())
 					f.Bytes[0]++ // the tensor and the field are one memory
 					at, err := dense.At(0, 0)

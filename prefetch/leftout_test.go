@@ -84,8 +84,8 @@ func TestAPartThatIsLeftOutIsPoison(t *testing.T) {
 							all = append(all, bytes.Clone(f.Bytes))
 							continue
 						}
-						to := r.arena.Bytes()[r.used:][:f.View.Bytes()]
-						r.used += f.View.Bytes()
+						to := r.arena.Bytes()[r.used:][:f.View.Size()]
+						r.used += f.View.Size()
 						require.NoError(t, b.Stream().CopyD2H(to, f.View))
 						all = append(all, to)
 					}

@@ -101,14 +101,14 @@ func TestHoldingEverySlotFailsAtOnce(t *testing.T) {
 		require.NoError(t, err, "the reader goes on once a slot is released")
 		require.Equal(t, 3, next.Position().Batch)
 		next.Release()
-		kept := make([]byte, clone.Field("bytes").View.Bytes())
+		kept := make([]byte, clone.Field("bytes").View.Size())
 		require.NoError(t, r.compute.CopyD2H(kept, clone.Field("bytes").View))
 		require.NoError(t, r.dev.Synchronize(t.Context()))
 		for i := range got {
 			require.NoError(t, r.verify(got[i]))
 		}
 		require.Equal(t, got[0].bytes, kept)
-		require.NoError(t, clone.Free())
+		require.NoError(t, clone.Close())
 		require.NoError(t, rd.Close())
 		r.close()
 	})

@@ -178,7 +178,7 @@ func TestACloneBesideARelease(t *testing.T) {
 			}
 			require.NoError(t, r.compute.Synchronize(t.Context()))
 			require.NoError(t, r.verify(got))
-			require.NoError(t, x.c.Free())
+			require.NoError(t, x.c.Close())
 		}
 		r.close()
 	}

@@ -63,7 +63,7 @@ const (
 var _ loader.Memory = (*hostMemory)(nil)
 
 func newHostMemory(pool *pinnedpool.Pool, l *loader.Layout, per int) *hostMemory {
-	return &hostMemory{pool: pool, per: per, stride: stride(l), bytes: l.Bytes(), layout: l, born: time.Now(),
+	return &hostMemory{pool: pool, per: per, stride: stride(l), bytes: l.Size(), layout: l, born: time.Now(),
 		parts: make([]parts, pool.Slots())}
 }
 

@@ -30,7 +30,7 @@ var wide = canary{n: 40, width: 16 << 10}
 func layoutBytes(t *testing.T) int64 {
 	l, err := loader.NewLayout(wide.Fields(), 4)
 	require.NoError(t, err)
-	return l.Bytes()
+	return l.Size()
 }
 
 func TestMemoryThatIsNotThereIsATypedErrorAndLeavesNothing(t *testing.T) {
@@ -265,14 +265,14 @@ func TestFieldsAndBatchesOfNoBytes(t *testing.T) {
 						require.NoError(t, err)
 						f := b.Field("none")
 						require.Equal(t, []int{b.Len(), 0, 3}, f.Shape)
-						require.Zero(t, f.View.Bytes())
+						require.Zero(t, f.View.Size())
 						if !all {
-							require.EqualValues(t, b.Len(), b.Field("label").View.Bytes())
+							require.EqualValues(t, b.Len(), b.Field("label").View.Size())
 						}
 						clone, err := b.Clone()
 						require.NoError(t, err)
 						require.NoError(t, r.dev.Synchronize(t.Context()))
-						require.NoError(t, clone.Free())
+						require.NoError(t, clone.Close())
 						rows += b.Len()
 					}
 				}

@@ -77,8 +77,8 @@ func NewMeter(dev *device.Device, bytes int64) (*Meter, error) {
 // the host is so far ahead that sixteen values are under way, this one is left out
 // and Push reports false. A value whose Push fails is never shown.
 func (m *Meter) Push(s *device.Stream, v device.View) (taken bool, err error) {
-	if v.Bytes() != m.bytes {
-		return false, fmt.Errorf("prefetch: Meter.Push: %d bytes, want %d", v.Bytes(), m.bytes)
+	if v.Size() != m.bytes {
+		return false, fmt.Errorf("prefetch: Meter.Push: %d bytes, want %d", v.Size(), m.bytes)
 	}
 	if s == nil {
 		return false, fmt.Errorf("prefetch: Meter.Push: %w", errNoStream)
@@ -264,5 +264,5 @@ func (m *Meter) release() error {
 	for _, p := range m.places {
 		errs = append(errs, p.arrived.Close())
 	}
-	return errors.Join(append(errs, m.host.Free())...)
+	return errors.Join(append(errs, m.host.Close())...)
 }

@@ -85,7 +85,7 @@ func (g *gauges) shows(number int64) {
 func (g *gauges) close() {
 	g.t.Helper()
 	require.NoError(g.t, g.meter.Close())
-	require.NoError(g.t, g.values.Free())
+	require.NoError(g.t, g.values.Close())
 	usage := g.dev.Usage()
 	require.Zero(g.t, usage.Events+usage.HostBuffers+usage.Buffers)
 	require.NoError(g.t, g.slow.Close())

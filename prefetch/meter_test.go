@@ -59,7 +59,7 @@ func TestAMeterNeverWaits(t *testing.T) {
 			require.Equal(t, byte(i), value[0])
 		}
 		require.NoError(t, m.Close())
-		require.NoError(t, buffer.Free())
+		require.NoError(t, buffer.Close())
 		require.NoError(t, s.Close())
 		require.NoError(t, dev.Close())
 	})
@@ -100,8 +100,8 @@ func TestATableIsUploadedOnceAndPartialResultsMeet(t *testing.T) {
 			require.Equal(t, host, back[i<<10:][:1<<10])
 		}
 		require.NoError(t, j.Close())
-		require.NoError(t, table.Free())
-		require.NoError(t, parts.Free())
+		require.NoError(t, table.Close())
+		require.NoError(t, parts.Close())
 		for _, s := range streams {
 			require.NoError(t, s.Close())
 		}

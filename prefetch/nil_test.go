@@ -23,7 +23,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		_, err = m.Push(nil, memory.View())
 		require.ErrorContains(t, err, "the stream is nil")
 		require.NoError(t, m.Close())
-		require.NoError(t, memory.Free())
+		require.NoError(t, memory.Close())
 
 		n := 0
 		for _, err = range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, nil) {

@@ -170,7 +170,7 @@ func Crop(field string, height, width int, p kernels.CropParams) Op {
 
 // cropShaped is p for crops of images of that shape [H, W, C].
 func cropShaped(p kernels.CropParams, height, width int, shape []int, t dtype.Type) kernels.CropParams {
-	p.Height, p.Width, p.PixelBytes = shape[0], shape[1], shape[2]*t.Bytes()
+	p.Height, p.Width, p.PixelBytes = shape[0], shape[1], shape[2]*t.Size()
 	p.OutHeight, p.OutWidth = height, width
 	return p
 }

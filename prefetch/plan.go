@@ -51,7 +51,7 @@ func (p *Prefetcher) makePlan() Plan {
 	lo := p.loader.Options()
 	pool := p.pool.Stats()
 	plan := Plan{
-		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", SlotBytes: p.layout.Bytes(),
+		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", SlotBytes: p.layout.Size(),
 		Fields: p.layout.Fields(), BatchSize: p.layout.BatchSize(), BatchesPerEpoch: -1,
 		Epochs: lo.Epochs, Workers: lo.Workers, Options: p.options,
 		Goroutines: lo.Workers + 1, // and the loader's dispatcher

@@ -64,10 +64,10 @@ type result struct {
 func newResult(dev *device.Device, l *loader.Layout, id int, w *device.Witness) (*result, error) {
 	r := &result{layout: l, shapes: shapes(l), asked: make([]bool, len(l.Fields()))}
 	var err error
-	if r.buffer, err = dev.Alloc(l.Bytes()); err != nil {
+	if r.buffer, err = dev.Alloc(l.Size()); err != nil {
 		return r, err
 	}
-	if r.host, err = dev.AllocHost(l.Bytes(), device.HostOptions{}); err != nil {
+	if r.host, err = dev.AllocHost(l.Size(), device.HostOptions{}); err != nil {
 		return r, err
 	}
 	r.buffer.Describe(describeFields(fmt.Sprintf("result %d", id), l))
@@ -87,10 +87,10 @@ func (r *result) release() error {
 		}
 	}
 	if r.host != nil {
-		errs = append(errs, r.host.Free())
+		errs = append(errs, r.host.Close())
 	}
 	if r.buffer != nil {
-		errs = append(errs, r.buffer.Free())
+		errs = append(errs, r.buffer.Close())
 	}
 	return errors.Join(errs...)
 }

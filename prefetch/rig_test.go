@@ -117,7 +117,7 @@ func (r *rig) close() {
 	require.NoError(r.t, r.dev.Synchronize(context.Background()))
 	require.NoError(r.t, r.pf.Close())
 	r.nothingLeft()
-	require.NoError(r.t, r.arena.Free())
+	require.NoError(r.t, r.arena.Close())
 	require.NoError(r.t, r.compute.Close())
 	require.NoError(r.t, r.dev.Close())
 }
@@ -152,8 +152,8 @@ func (r *rig) readOn(b prefetch.Batch, stream *device.Stream, busy time.Duration
 	}
 	for name, to := range map[string]*[]byte{"index": &got.index, "bytes": &got.bytes} {
 		f := b.Field(name)
-		*to = r.arena.Bytes()[r.used:][:f.View.Bytes()]
-		r.used += f.View.Bytes()
+		*to = r.arena.Bytes()[r.used:][:f.View.Size()]
+		r.used += f.View.Size()
 		require.NoError(r.t, stream.CopyD2H(*to, f.View))
 	}
 	return got

@@ -29,7 +29,7 @@ func two(t *testing.T, co cpu.Options, lo loader.Options, po prefetch.Options) (
 			require.NoError(t, r.dev.Synchronize(t.Context()))
 			require.NoError(t, r.pf.Close())
 			r.nothingLeft()
-			require.NoError(t, errors.Join(r.arena.Free(), r.compute.Close()))
+			require.NoError(t, errors.Join(r.arena.Close(), r.compute.Close()))
 		}
 		require.NoError(t, drv.Close())
 	}

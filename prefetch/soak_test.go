@@ -96,7 +96,7 @@ func soakRound(t *testing.T, seed, round uint64) (seen soaked) {
 	running.Wait()
 	for i, s := range soakers {
 		require.NoError(t, failed[i], "seed %d round %d pipeline %d: %+v\n%+v", seed, round, i, s.r.ld.Options(), s.r.pf.Plan().Options)
-		require.NoError(t, errors.Join(s.r.arena.Free(), s.r.compute.Close()))
+		require.NoError(t, errors.Join(s.r.arena.Close(), s.r.compute.Close()))
 		seen.add(s.seen)
 	}
 	if seen.Stuck == 0 { // else a sample may still write to a slot in quarantine
@@ -228,8 +228,8 @@ func (s *soaker) read(b prefetch.Batch) error {
 	got := reading{at: b.Position(), rows: b.Len(), valid: b.Valid()}
 	for name, to := range map[string]*[]byte{"index": &got.index, "bytes": &got.bytes} {
 		v := b.Field(name).View
-		*to = s.r.arena.Bytes()[s.r.used:][:v.Bytes()]
-		s.r.used += v.Bytes()
+		*to = s.r.arena.Bytes()[s.r.used:][:v.Size()]
+		s.r.used += v.Size()
 		if err := stream.CopyD2H(*to, v); err != nil {
 			return err
 		}

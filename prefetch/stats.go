@@ -68,7 +68,7 @@ func (c *counters) delivered(s *slot) {
 func (c *counters) uploaded(slots []*slot, l *loader.Layout) {
 	c.uploads.Add(1)
 	for _, s := range slots {
-		n := l.Bytes()
+		n := l.Size()
 		if s.rows != l.BatchSize() {
 			n = 0
 			for _, f := range l.Fields() {

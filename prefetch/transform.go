@@ -140,7 +140,7 @@ type scratch struct {
 }
 
 func (p *Prefetcher) newScratch() (*scratch, error) {
-	b, err := p.hostDev.Alloc(p.scratch.Bytes())
+	b, err := p.hostDev.Alloc(p.scratch.Size())
 	if err != nil {
 		return nil, err
 	}
@@ -221,11 +221,11 @@ func (g *transforming) apply(c *carrier, raw device.View, batches int, done *int
 		setRows(g.shapes, s.rows)
 		in := Fields{
 			layout: g.p.layout, rows: s.rows, shapes: g.shapes, at: s.position(), seed: g.p.loader.Options().Seed,
-			memory: raw.Slice(int64(i)*g.p.stride, g.p.layout.Bytes()),
+			memory: raw.Slice(int64(i)*g.p.stride, g.p.layout.Size()),
 		}
 		out := in
 		out.layout, out.shapes, out.scratch = g.p.out, s.shapes, g.scratch
-		out.memory = c.memory.Slice(int64(i)*stride(g.p.out), g.p.out.Bytes())
+		out.memory = c.memory.Slice(int64(i)*stride(g.p.out), g.p.out.Size())
 		clear(g.asked)
 		out.asked = g.asked
 		if err := g.poison(out); err != nil {
@@ -263,11 +263,11 @@ func (g *transforming) release() error {
 			}
 		}
 		if r.buffer != nil {
-			errs = append(errs, r.buffer.Free())
+			errs = append(errs, r.buffer.Close())
 		}
 	}
 	if g.scratch != nil {
-		errs = append(errs, g.scratch.buffer.Free())
+		errs = append(errs, g.scratch.buffer.Close())
 	}
 	if g.stream != nil {
 		errs = append(errs, g.stream.Close())

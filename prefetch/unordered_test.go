@@ -277,5 +277,5 @@ func TestAMetersMissingEdgeIsNamed(t *testing.T) {
 	require.Equal(t, "compute", checker.Reports()[0].First.Stream)
 	require.Equal(t, "AtRest", checker.Reports()[0].Second.Op)
 	require.NoError(t, s.Synchronize(t.Context()))
-	require.NoError(t, errors.Join(m.Close(), loss.Free(), s.Close(), dev.Close()))
+	require.NoError(t, errors.Join(m.Close(), loss.Close(), s.Close(), dev.Close()))
 }

@@ -22,7 +22,7 @@ func TestAForgottenFieldOfTheDevicesIsNotDelivered(t *testing.T) {
 				continue
 			}
 			to, from := out(name), in(name)
-			if to.View.Bytes() == 0 {
+			if to.View.Size() == 0 {
 				continue
 			}
 			if err := s.CopyD2D(to.View, from.View); err != nil {

@@ -145,9 +145,9 @@ func TestABatchUsedOnAPeersStream(t *testing.T) {
 					temp, err := peer.NewStream(device.StreamOptions{Name: "remote"})
 					require.NoError(t, err)
 					require.NoError(t, b.UsedOn(temp))
-					buffer, err := peer.Alloc(b.Field("bytes").View.Bytes())
+					buffer, err := peer.Alloc(b.Field("bytes").View.Size())
 					require.NoError(t, err)
-					to := host.Bytes()[len(all)*2*16:][:buffer.Bytes()]
+					to := host.Bytes()[len(all)*2*16:][:buffer.Size()]
 					require.NoError(t, errors.Join(cpuSpin(temp, 7*time.Millisecond),
 						temp.CopyPeer(buffer.View(), b.Field("bytes").View), temp.CopyD2H(to, buffer.View())))
 					buffers = append(buffers, buffer)
@@ -162,9 +162,9 @@ func TestABatchUsedOnAPeersStream(t *testing.T) {
 				require.LessOrEqual(t, peer.Usage().Events, before.Events+int64(2*r.pf.Plan().BatchesPerCopy))
 				r.close()
 				for _, b := range buffers {
-					require.NoError(t, b.Free())
+					require.NoError(t, b.Close())
 				}
-				require.NoError(t, host.Free())
+				require.NoError(t, host.Close())
 				after := peer.Usage()
 				after.Allocations = before.Allocations
 				require.Equal(t, before, after)

@@ -295,7 +295,7 @@ func TestFailEachCall(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = b.Free() }()
+		defer func() { _ = b.Close() }()
 		keep(s.Memset(b.View(), 1))
 		keep(s.CopyD2D(b.View(), b.View()))
 		keep(s.HostFunc(func() {}))

@@ -75,7 +75,7 @@ func (r *rig) buffer(bytes int64) device.View {
 	r.t.Helper()
 	b, err := r.Alloc(bytes)
 	require.NoError(r.t, err)
-	r.closings = append(r.closings, b.Free)
+	r.closings = append(r.closings, b.Close)
 	return b.View()
 }
 
@@ -83,7 +83,7 @@ func (r *rig) hostBuffer(bytes int64) []byte {
 	r.t.Helper()
 	h, err := r.AllocHost(bytes, device.HostOptions{})
 	require.NoError(r.t, err)
-	r.closings = append(r.closings, h.Free)
+	r.closings = append(r.closings, h.Close)
 	return h.Bytes()
 }
 

@@ -24,7 +24,7 @@ func TestRefusedLock(t *testing.T) {
 	}
 	h, err := dev.RegisterHost(mem, device.HostOptions{})
 	require.NoError(t, err)
-	require.NoError(t, h.Free())
+	require.NoError(t, h.Close())
 	require.NoError(t, dev.Close())
 	require.NoError(t, unix.Munmap(mem))
 }

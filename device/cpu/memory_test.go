@@ -29,8 +29,8 @@ func TestLimits(t *testing.T) {
 	require.ErrorContains(t, err, "401 bytes asked for, 400 of 1000 are free")
 	b, err := dev.Alloc(400)
 	require.NoError(t, err)
-	require.NoError(t, a.Free())
-	require.NoError(t, b.Free())
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
 
 	h, err := dev.AllocHost(300, device.HostOptions{})
 	require.NoError(t, err)
@@ -43,11 +43,11 @@ func TestLimits(t *testing.T) {
 	_, err = pageable.View()
 	require.ErrorIs(t, err, device.ErrInvalid, "and has no device address")
 	for _, x := range []*device.HostBuffer{h, r, pageable} {
-		require.NoError(t, x.Free())
+		require.NoError(t, x.Close())
 	}
 	h, err = dev.AllocHost(500, device.HostOptions{})
 	require.NoError(t, err, "everything came back")
-	require.NoError(t, h.Free())
+	require.NoError(t, h.Close())
 	require.NoError(t, dev.Close())
 }
 
@@ -83,11 +83,11 @@ func TestFreeInUse(t *testing.T) {
 		r.buf.Slice(0, 64).Out(&l.Args)
 		r.do(s.CopyH2D(b.View(), h.Bytes()), s.CopyD2H(mem, b.View()), s.Launch(l))
 		for range 3 {
-			require.ErrorContains(t, b.Free(), "3 operations submitted before still use the memory")
-			require.ErrorIs(t, h.Free(), device.ErrInvalid)
-			require.ErrorIs(t, g.Free(), device.ErrInvalid)
+			require.ErrorContains(t, b.Close(), "3 operations submitted before still use the memory")
+			require.ErrorIs(t, h.Close(), device.ErrInvalid)
+			require.ErrorIs(t, g.Close(), device.ErrInvalid)
 		}
-		r.do(s.Synchronize(background), b.Free(), h.Free(), g.Free())
+		r.do(s.Synchronize(background), b.Close(), h.Close(), g.Close())
 		r.close()
 	})
 }
@@ -101,7 +101,7 @@ func TestLockedPages(t *testing.T) {
 		require.ErrorContains(t, err, "RLIMIT_MEMLOCK")
 	} else {
 		h.Bytes()[0] = 1
-		require.NoError(t, h.Free())
+		require.NoError(t, h.Close())
 	}
 	require.NoError(t, dev.Close())
 }

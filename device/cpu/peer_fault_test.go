@@ -126,8 +126,8 @@ func TestPeerMemoryInUse(t *testing.T) {
 		fill := there.stream("fill")
 		there.do(fill.Memset(theirs.View(), 5), fill.Synchronize(background))
 		here.do(held.HostFunc(func() { <-latch }), held.CopyPeer(mine, theirs.View()), held.CopyD2H(out, mine))
-		require.ErrorIs(here.t, theirs.Free(), device.ErrInvalid)
-		require.ErrorContains(here.t, theirs.Free(), "1 operations")
+		require.ErrorIs(here.t, theirs.Close(), device.ErrInvalid)
+		require.ErrorContains(here.t, theirs.Close(), "1 operations")
 		var leak *cpu.LeakError
 		require.ErrorAs(here.t, there.Close(), &leak)
 		close(latch)

@@ -287,7 +287,7 @@ func TestPageableMemoryBlocks(t *testing.T) {
 		r.do(other.CopyD2H(make([]byte, 256), r.buf))
 		require.Equal(t, 21*ms, time.Since(r.opened))
 		pageable, err := r.AllocHost(256, device.HostOptions{Pageable: true})
-		r.do(err, s.CopyH2D(r.buf, pageable.Bytes()), pageable.Free())
+		r.do(err, s.CopyH2D(r.buf, pageable.Bytes()), pageable.Close())
 		require.Equal(t, 26*ms, time.Since(r.opened))
 		r.close()
 	})

@@ -78,7 +78,7 @@ func BenchmarkGPUCopy(b *testing.B) {
 					noError(b, s.Synchronize(context.Background()))
 				})
 			}
-			require.NoError(b, h.Free())
+			require.NoError(b, h.Close())
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestGPUGraphsAreCapturedBesideAPipeline(t *testing.T) {
 				for b, err := range pf.Batches(t.Context()) {
 					require.NoError(t, err)
 					x := b.Field("x").View
-					require.NoError(t, compute.CopyD2H(got[8*n:8*n+8], x.Slice(x.Bytes()-8, 8)))
+					require.NoError(t, compute.CopyD2H(got[8*n:8*n+8], x.Slice(x.Size()-8, 8)))
 					n++
 					if b.Position().Batch != 3 {
 						continue

@@ -68,14 +68,14 @@ func gpuEvent(t testing.TB, dev *device.Device, o device.EventOptions) *device.E
 func gpuBuffer(t testing.TB, dev *device.Device, n int64) device.View {
 	b, err := dev.Alloc(n)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Free()) })
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b.View()
 }
 
 func gpuHost(t testing.TB, dev *device.Device, n int64) []byte {
 	h, err := dev.AllocHost(n, device.HostOptions{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, h.Free()) })
+	t.Cleanup(func() { require.NoError(t, h.Close()) })
 	return h.Bytes()
 }
 
@@ -155,12 +155,12 @@ func uploadAndCheck(dev *device.Device, seed byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer b.Free()
+	defer b.Close()
 	h, err := dev.AllocHost(2*n, device.HostOptions{})
 	if err != nil {
 		return err
 	}
-	defer h.Free()
+	defer h.Close()
 	up, down := h.Bytes()[:n], h.Bytes()[n:]
 	for lap := range 50 {
 		canary := seed + byte(lap)
@@ -218,7 +218,7 @@ func TestGPURegistersAReadOnlyMapping(t *testing.T) {
 	mem := readOnlyMapping(t)
 	h, err := dev.RegisterHost(mem, device.HostOptions{ReadOnly: true})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, h.Free()) })
+	t.Cleanup(func() { require.NoError(t, h.Close()) })
 	view, err := h.View()
 	require.NoError(t, err)
 	require.NotZero(t, view.Address(), "kernels can gather from it")

@@ -71,7 +71,7 @@ func copyRegistered(f *fixture) {
 	f.do(s.CopyD2H(out, v))
 	f.synchronize(s)
 	require.Equal(f, mem, out)
-	f.do(h.Free())
+	f.do(h.Close())
 }
 
 func copyNothing(f *fixture) {
@@ -118,7 +118,7 @@ func copyOutOfRange(f *fixture) {
 	freed, err := f.dev.Alloc(256)
 	require.NoError(f, err)
 	gone := freed.View().Address()
-	f.do(freed.Free())
+	f.do(freed.Close())
 
 	d, h := f.dev.Driver(), s.Handle()
 	mem := make([]byte, 256)

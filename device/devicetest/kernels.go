@@ -59,7 +59,7 @@ var increment = &device.Kernel{
 func add(v device.View, by uint32) *device.Launch {
 	l := &device.Launch{Kernel: increment, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{128, 1, 1}}
 	v.InOut(&l.Args)
-	l.Args.Uint64(uint64(v.Bytes()))
+	l.Args.Uint64(uint64(v.Size()))
 	l.Args.Uint32(by)
 	return l
 }
@@ -108,7 +108,7 @@ func kernelHostMemory(f *fixture) {
 	want := all(1, 8192)
 	copy(want[100:], all(4, 50))
 	require.Equal(f, want, b.Bytes())
-	f.do(b.Free())
+	f.do(b.Close())
 
 	mem := all(1, 4096)
 	r, err := f.dev.RegisterHost(mem, device.HostOptions{})
@@ -118,7 +118,7 @@ func kernelHostMemory(f *fixture) {
 	f.do(s.Launch(add(v, 1)))
 	f.synchronize(s)
 	require.Equal(f, all(2, 4096), mem)
-	f.do(r.Free())
+	f.do(r.Close())
 }
 
 func kernelUnsupported(f *fixture) {

@@ -17,7 +17,7 @@ func memoryAligned(f *fixture) {
 	for _, bytes := range []int64{1, 255, 256, 257, 4096, 1 << 20} {
 		v := f.buffer(bytes)
 		require.Zero(f, uint64(v.Address())%256)
-		require.Equal(f, bytes, v.Bytes())
+		require.Equal(f, bytes, v.Size())
 		spans = append(spans, span{uint64(v.Address()), uint64(v.Address()) + uint64(bytes)})
 		h := f.host(bytes)
 		require.Len(f, h, int(bytes))
@@ -70,8 +70,8 @@ func memoryReturns(f *fixture) {
 		u := f.dev.Usage()
 		require.EqualValues(f, bytes, u.DeviceBytes)
 		require.EqualValues(f, bytes, u.PinnedBytes)
-		f.do(b.Free())
-		f.do(h.Free())
+		f.do(b.Close())
+		f.do(h.Close())
 	}
 	after, _, err := f.dev.Memory()
 	require.NoError(f, err)

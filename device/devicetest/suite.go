@@ -217,7 +217,7 @@ func (f *fixture) buffer(bytes int64) device.View {
 	f.Helper()
 	b, err := f.dev.Alloc(bytes)
 	require.NoError(f, err)
-	f.closings = append(f.closings, b.Free)
+	f.closings = append(f.closings, b.Close)
 	return b.View()
 }
 
@@ -225,7 +225,7 @@ func (f *fixture) host(bytes int64) []byte {
 	f.Helper()
 	h, err := f.dev.AllocHost(bytes, device.HostOptions{})
 	require.NoError(f, err)
-	f.closings = append(f.closings, h.Free)
+	f.closings = append(f.closings, h.Close)
 	return h.Bytes()
 }
 

@@ -69,6 +69,6 @@ func fetch(t *testing.T, here, there *device.Device) byte {
 	))
 	read := h.Bytes()[0]
 	require.NoError(t, writer.Synchronize(ctx))
-	require.NoError(t, errors.Join(writer.Close(), reader.Close(), written.Close(), v.Free(), w.Free(), h.Free()))
+	require.NoError(t, errors.Join(writer.Close(), reader.Close(), written.Close(), v.Close(), w.Close(), h.Close()))
 	return read
 }

@@ -78,7 +78,7 @@ func handover(t *testing.T, dev *device.Device) (read byte, err error) {
 		dev.Synchronize(ctx),
 	}
 	read = h.Bytes()[0]
-	require.NoError(t, errors.Join(writer.Close(), reader.Close(), first.Close(), second.Close(), b.Free(), h.Free(), dev.Close()))
+	require.NoError(t, errors.Join(writer.Close(), reader.Close(), first.Close(), second.Close(), b.Close(), h.Close(), dev.Close()))
 	return read, errors.Join(errs...)
 }
 
@@ -241,7 +241,7 @@ func TestTapDelays(t *testing.T) {
 		_, err = dev.Alloc(1)
 		require.ErrorContains(t, err, "late")
 		require.Equal(t, time.Minute+2*time.Second, time.Since(begin))
-		require.NoError(t, errors.Join(b.Free(), dev.Close()))
+		require.NoError(t, errors.Join(b.Close(), dev.Close()))
 	})
 }
 

@@ -24,7 +24,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		at := int64(i*7%1000) * 64
 		r.do(s.CopyH2D(b.View(), h.Bytes()), s.CopyH2D(b.View().Slice(0, 64), make([]byte, 64)), s.Record(e),
 			keeper.Wait(e), keeper.CopyD2D(shared.View().Slice(at, 64), b.View().Slice(64, 64)), keeper.Synchronize(ctx))
-		r.do(b.Free(), h.Free(), e.Close(), s.Close())
+		r.do(b.Close(), h.Close(), e.Close(), s.Close())
 	}
 	heap := func(rounds int) uint64 {
 		for i := range rounds {
@@ -103,7 +103,7 @@ func TestManyGoroutines(t *testing.T) {
 				must(e)
 			}
 		}
-		must(errors.Join(dev.Synchronize(ctx), b.Free(), h.Free(), done.Close(), s.Close()))
+		must(errors.Join(dev.Synchronize(ctx), b.Close(), h.Close(), done.Close(), s.Close()))
 		return err
 	}
 	var all sync.WaitGroup
@@ -113,7 +113,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 	all.Wait()
 	require.NoError(t, errors.Join(failed...))
-	require.NoError(t, errors.Join(dev.Synchronize(ctx), table.Free(), shared.Close(), dev.Close()))
+	require.NoError(t, errors.Join(dev.Synchronize(ctx), table.Close(), shared.Close(), dev.Close()))
 	require.NoError(t, c.Err())
 }
 

@@ -57,7 +57,7 @@ func TestWhatOrdersNothing(t *testing.T) {
 			r.do(a.CopyD2H(make([]byte, 64), r.buffer(64).View()))
 		},
 		"allocating and freeing": func(r *rig, _, _ *device.Stream) {
-			r.do(r.buffer(64).Free(), r.pinned(64).Free())
+			r.do(r.buffer(64).Close(), r.pinned(64).Close())
 		},
 		"another stream's end": func(r *rig, _, b *device.Stream) { r.do(b.Synchronize(ctx)) },
 		"a wait for an earlier Record": func(r *rig, a, b *device.Stream) {
@@ -202,7 +202,7 @@ func TestAdoptedStreams(t *testing.T) {
 			require.Equal(t, "own", r.reported(writes(other, v.View())).First.Stream)
 			again = adopt(uintptr(own.Handle()))
 			r.do(own.Close(), writes(again, v.View()), again.Close())
-			r.reported(v.Free())
+			r.reported(v.Close())
 		})
 	}
 }
@@ -265,8 +265,8 @@ func TestPinnedMemoryHasTwoAddresses(t *testing.T) {
 			r.reported(reads(b, seen))
 			r.do(a.Synchronize(ctx), r.dev.HostReads(h.Bytes()), reads(b, seen))
 			r.reported(r.dev.HostWrites(h.Bytes()))
-			r.reported(h.Free())
-			r.do(b.Synchronize(ctx), r.dev.HostWrites(h.Bytes()), h.Free())
+			r.reported(h.Close())
+			r.do(b.Synchronize(ctx), r.dev.HostWrites(h.Bytes()), h.Close())
 		})
 	}
 }
@@ -295,7 +295,7 @@ func TestAWitnessPassesOnMemory(t *testing.T) {
 	r.do(copied.Synchronize(ctx), w.HostAtRest(h.Bytes()), w.AtRest(v.View()))
 	r.do(writes(b, v.View()), b.CopyD2H(h.Bytes(), v.View()))
 	r.reported(reads(b, u.View()))
-	r.reported(u.Free())
+	r.reported(u.Close())
 }
 
 // Memory is not freed under work that the host has not waited for, and what the work
@@ -306,7 +306,7 @@ func TestHistoryOutlivesTheOwner(t *testing.T) {
 	x := r.buffer(64)
 	x.Describe(func(int64, int64) (string, string) { return "X", "" })
 	r.do(reads(a, x.View()))
-	report := r.reported(x.Free())
+	report := r.reported(x.Close())
 	require.Equal(t, "Free", report.Second.Op)
 	require.Contains(t, report.Error(), "frees X")
 	require.EqualValues(t, 1, r.dev.Usage().Buffers)
@@ -321,7 +321,7 @@ func TestHistoryOutlivesTheOwner(t *testing.T) {
 	r.do(a.Synchronize(ctx), writes(b, y.View()))
 
 	z := r.buffer(64) // one that is closed as it should be leaves nothing behind
-	r.do(writes(a, z.View()), a.Synchronize(ctx), z.Free())
+	r.do(writes(a, z.View()), a.Synchronize(ctx), z.Close())
 	again := r.buffer(64)
 	require.Equal(t, z.View().Address(), again.View().Address())
 	r.do(writes(b, again.View()))
@@ -375,7 +375,7 @@ func TestListOnly(t *testing.T) {
 	require.Len(t, r.checker.Reports(), 2) // the read, and the next write
 	require.Equal(t, r.checker.Reports(), told)
 	require.ErrorContains(t, r.checker.Err(), "may still read")
-	r.do(v.Free())
+	r.do(v.Close())
 }
 
 // After a fault nothing runs any more, and everything may be freed.
@@ -391,7 +391,7 @@ func TestAFaultEndsAllWork(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Memset(b.View(), 1))
 	require.ErrorIs(t, s.Synchronize(ctx), device.ErrFault)
-	require.NoError(t, errors.Join(b.Free(), s.Close(), dev.Close()))
+	require.NoError(t, errors.Join(b.Close(), s.Close(), dev.Close()))
 	require.NoError(t, c.Err())
 }
 

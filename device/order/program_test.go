@@ -374,7 +374,7 @@ func (m *machine) run(i instr) error {
 			f()
 		}
 	case freeMemory:
-		if err := m.buffers[i.memory].Free(); err != nil {
+		if err := m.buffers[i.memory].Close(); err != nil {
 			return err
 		}
 		b, err := m.devices[i.memory%2].Alloc(memorySize)

@@ -42,7 +42,7 @@ func (b *bench) newSlot() (s *slot, err error) {
 
 // views are the result's planes on the device, planes those on the host.
 func (s *slot) views() (v filter.Planes) {
-	n := s.result.Bytes() / int64(len(v))
+	n := s.result.Size() / int64(len(v))
 	for i := range v {
 		v[i] = s.result.View().Slice(int64(i)*n, n)
 	}
@@ -62,12 +62,12 @@ func (s *slot) close() error {
 	var errs []error
 	for _, b := range []*device.Buffer{s.frame, s.result} {
 		if b != nil {
-			errs = append(errs, b.Free())
+			errs = append(errs, b.Close())
 		}
 	}
 	for _, h := range []*device.HostBuffer{s.in, s.out} {
 		if h != nil {
-			errs = append(errs, h.Free())
+			errs = append(errs, h.Close())
 		}
 	}
 	if s.done != nil {

@@ -329,7 +329,7 @@ type contents func(field string) []byte
 func (d data) compare(c contents, e *expected, words *words) error {
 	rows := len(e.indices)
 	for _, f := range fields(d.Width, d.Empty) {
-		size := f.DType.Bytes()
+		size := f.DType.Size()
 		for _, dim := range f.Shape {
 			size *= dim
 		}

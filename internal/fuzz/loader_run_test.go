@@ -73,7 +73,7 @@ func (r *loading) start(o loader.Options, slots int, at loader.Cursor) error {
 	if err != nil {
 		return err
 	}
-	mem, err := newLedger(ld.Layout().Bytes(), slots, r.program.GetsFail)
+	mem, err := newLedger(ld.Layout().Size(), slots, r.program.GetsFail)
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func (q *pipe) open(ld *loader.Loader, sh shape, at loader.Cursor) (err error) {
 		q.meter, err = newMetered(q.bench.dev)
 	}
 	if err == nil && q.landing == nil {
-		q.landing, err = q.bench.peer.Alloc(max(1, ld.Layout().Bytes()))
+		q.landing, err = q.bench.peer.Alloc(max(1, ld.Layout().Size()))
 	}
 	return err
 }
@@ -173,7 +173,7 @@ func (q *pipe) live(steps []pipelineStep) error {
 	if err := q.end(); err != nil {
 		return fmt.Errorf("the end: %w", err)
 	}
-	return q.landing.Free()
+	return q.landing.Close()
 }
 
 func (q *pipe) step(s pipelineStep) error {

@@ -72,7 +72,7 @@ func (q *pipe) copy(want *expected, where string, field func(string) prefetch.Fi
 	g := &reading{want: want, where: where, bytes: map[string][]byte{}}
 	for _, f := range fields(q.program.Data.Width, q.program.Data.Empty) {
 		from := field(f.Name)
-		g.bytes[f.Name] = make([]byte, from.View.Bytes())
+		g.bytes[f.Name] = make([]byte, from.View.Size())
 		if err := to(g.bytes[f.Name], from); err != nil {
 			return q.mine(err)
 		}
@@ -178,7 +178,7 @@ func (q *pipe) onPeer(l lease, how string) error {
 			if len(to) == 0 {
 				return nil
 			}
-			there := q.landing.View().Slice(0, f.View.Bytes())
+			there := q.landing.View().Slice(0, f.View.Size())
 			return errors.Join(s.CopyPeer(there, f.View), s.CopyD2H(to, there))
 		})
 }
@@ -188,7 +188,7 @@ func (q *pipe) clone(l lease) error {
 	if err != nil {
 		return q.mine(err)
 	}
-	q.frees = append(q.frees, c.Free)
+	q.frees = append(q.frees, c.Close)
 	if q.shape.Host {
 		g := &reading{want: l.want, where: "clone", bytes: map[string][]byte{}}
 		for _, f := range fields(q.program.Data.Width, q.program.Data.Empty) {

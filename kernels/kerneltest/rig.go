@@ -77,16 +77,11 @@ func (r *Rig) in(t testing.TB) *Rig {
 // Owns closes c at the test's end, when the stream has run all that was submitted.
 func (r *Rig) Owns(c io.Closer) { r.owned = append(r.owned, c) }
 
-// freed closes memory by freeing it.
-type freed struct{ memory interface{ Free() error } }
-
-func (f freed) Close() error { return f.memory.Free() }
-
 // Alloc is device memory filled with a pattern that no result is likely to have.
 func (r *Rig) Alloc(bytes int) device.View {
 	b, err := r.Device.Alloc(int64(bytes))
 	require.NoError(r.T, err)
-	r.Owns(freed{b})
+	r.Owns(b)
 	require.NoError(r.T, r.Stream.Memset(b.View(), 0xa5))
 	return b.View()
 }
@@ -95,7 +90,7 @@ func (r *Rig) Alloc(bytes int) device.View {
 func (r *Rig) Host(bytes int) *device.HostBuffer {
 	h, err := r.Device.AllocHost(int64(bytes), device.HostOptions{})
 	require.NoError(r.T, err)
-	r.Owns(freed{h})
+	r.Owns(h)
 	return h
 }
 
@@ -110,7 +105,7 @@ func (r *Rig) Upload(b []byte) device.View {
 
 // Download waits for the stream and returns v's bytes.
 func (r *Rig) Download(v device.View) []byte {
-	h := r.Host(int(v.Bytes()))
+	h := r.Host(int(v.Size()))
 	require.NoError(r.T, r.Stream.CopyD2H(h.Bytes(), v))
 	require.NoError(r.T, r.Stream.Synchronize(r.T.Context()))
 	return append([]byte{}, h.Bytes()...)

@@ -96,7 +96,7 @@ func Read(r io.Reader) (*Array, error) {
 	if a.Data, err = in.elements(size); err != nil {
 		return nil, err
 	}
-	littleEndian(a.Data, a.DType.Bytes())
+	littleEndian(a.Data, a.DType.Size())
 	return a, nil
 }
 
@@ -142,7 +142,7 @@ func (in *reader) header() (a *Array, size int64, err error) {
 		return nil, 0, &FormatError{Offset: 3, Want: "1 dimension or more", Got: "0"}
 	}
 	a = &Array{DType: element, Shape: make([]int, magic[3])}
-	product, empty := uint64(element.Bytes()), false
+	product, empty := uint64(element.Size()), false
 	for i := range a.Shape {
 		at := in.offset
 		var word [4]byte

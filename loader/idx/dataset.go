@@ -39,8 +39,8 @@ func (a *Array) validate(what string) error {
 	if err != nil {
 		return fmt.Errorf("idx: %s: %w", what, err)
 	}
-	if l.Bytes() != int64(len(a.Data)) {
-		return fmt.Errorf("idx: %s of %v%v have %d bytes of data, want %d", what, a.DType, a.Shape, len(a.Data), l.Bytes())
+	if l.Size() != int64(len(a.Data)) {
+		return fmt.Errorf("idx: %s of %v%v have %d bytes of data, want %d", what, a.DType, a.Shape, len(a.Data), l.Size())
 	}
 	return nil
 }

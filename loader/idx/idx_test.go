@@ -193,7 +193,7 @@ func TestADatasetServesImagesAndLabels(t *testing.T) {
 
 	l, err := loader.New(ds, loader.Options{BatchSize: 2, Epochs: 1})
 	require.NoError(t, err)
-	mem, err := loader.NewHeap(l.Layout().Bytes(), 1)
+	mem, err := loader.NewHeap(l.Layout().Size(), 1)
 	require.NoError(t, err)
 	run := l.Start(context.Background(), loader.Cursor{}, mem)
 	batch, err := run.Next(t.Context())
@@ -272,7 +272,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, a.Shape)
-		size := a.DType.Bytes()
+		size := a.DType.Size()
 		for _, dim := range a.Shape {
 			if dim == 0 {
 				size = 0
@@ -298,8 +298,8 @@ func plain(a *idx.Array) []byte {
 		shape = append(shape, uint32(dim))
 	}
 	b := file(code, shape, []byte{})
-	for i := 0; i < len(a.Data); i += a.DType.Bytes() {
-		for j := a.DType.Bytes() - 1; j >= 0; j-- {
+	for i := 0; i < len(a.Data); i += a.DType.Size() {
+		for j := a.DType.Size() - 1; j >= 0; j-- {
 			b = append(b, a.Data[i+j])
 		}
 	}

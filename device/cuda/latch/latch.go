@@ -93,7 +93,7 @@ func (l *Latch) Open() {
 func (l *Latch) GaveUp() bool { return atomic.LoadUint32(l.word(gaveUpWord)) != 0 }
 
 // Close frees the latch. No stream may be held any more.
-func (l *Latch) Close() error { return l.mem.Free() }
+func (l *Latch) Close() error { return l.mem.Close() }
 
 // Spin keeps s busy for d.
 func Spin(s *device.Stream, d time.Duration) error {

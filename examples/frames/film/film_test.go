@@ -85,7 +85,7 @@ func TestABatchIsAFrame(t *testing.T) {
 	require.NoError(t, err)
 	ld, err := loader.New(f, loader.Options{BatchSize: f.Strips(), Workers: 2})
 	require.NoError(t, err)
-	heap, err := loader.NewHeap(ld.Layout().Bytes(), 2)
+	heap, err := loader.NewHeap(ld.Layout().Size(), 2)
 	require.NoError(t, err)
 	run := ld.Start(t.Context(), loader.Cursor{}, heap)
 	for i := range f.Frames {

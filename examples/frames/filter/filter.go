@@ -115,12 +115,12 @@ func (f *Filter) Apply(s *device.Stream, out Planes, in device.View) error {
 
 func (f *Filter) check(out Planes, in device.View) error {
 	var errs []error
-	if in.Bytes() != f.frameBytes() {
-		errs = append(errs, fmt.Errorf("in has %d bytes, want %d", in.Bytes(), f.frameBytes()))
+	if in.Size() != f.frameBytes() {
+		errs = append(errs, fmt.Errorf("in has %d bytes, want %d", in.Size(), f.frameBytes()))
 	}
 	for i, plane := range out {
-		if plane.Bytes() != f.planeBytes() {
-			errs = append(errs, fmt.Errorf("plane %d of out has %d bytes, want %d", i, plane.Bytes(), f.planeBytes()))
+		if plane.Size() != f.planeBytes() {
+			errs = append(errs, fmt.Errorf("plane %d of out has %d bytes, want %d", i, plane.Size(), f.planeBytes()))
 		}
 	}
 	if len(errs) > 0 {
@@ -134,11 +134,11 @@ func (f *Filter) Close() error {
 	var errs []error
 	for _, b := range []*device.Buffer{f.between, f.blurred, f.gamma} {
 		if b != nil {
-			errs = append(errs, b.Free())
+			errs = append(errs, b.Close())
 		}
 	}
 	if f.table != nil {
-		errs = append(errs, f.table.Free())
+		errs = append(errs, f.table.Close())
 	}
 	return errors.Join(errs...)
 }

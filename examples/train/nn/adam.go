@@ -20,7 +20,7 @@ func adam(s *device.Stream, params, grads, moment1, moment2 device.View, rate fl
 	c1 := 1 - math.Pow(beta1, float64(step))
 	c2 := math.Sqrt(1 - math.Pow(beta2, float64(step)))
 	l := device.Launch{Kernel: adamKernel}
-	count := int(params.Bytes() / 4)
+	count := int(params.Size() / 4)
 	grid(&l, count)
 	params.InOut(&l.Args)
 	moment1.InOut(&l.Args)

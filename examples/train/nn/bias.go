@@ -39,7 +39,7 @@ var biasReLUKernel = &device.Kernel{Name: "bias_relu", Module: module, Go: func(
 // reluBackward submits grad = 0 wherever the activation that ReLU gave is 0.
 func reluBackward(s *device.Stream, grad, activation device.View) error {
 	l := device.Launch{Kernel: reluBackwardKernel}
-	count := int(grad.Bytes() / 4)
+	count := int(grad.Size() / 4)
 	grid(&l, count)
 	grad.InOut(&l.Args)
 	activation.In(&l.Args)

@@ -30,7 +30,7 @@ type Network struct {
 
 	initial *device.HostBuffer // the parameters' start, lent to the stream by New
 	report  *device.HostBuffer // losses and counts on their way to Report
-	owned   []interface{ Free() error }
+	owned   []interface{ Close() error }
 }
 
 // layer computes out = in·weight + bias, followed by ReLU unless it is the last.
@@ -59,14 +59,14 @@ func New(s *device.Stream, o Options) (*Network, error) {
 func (n *Network) Close() error {
 	var errs []error
 	for _, m := range n.owned {
-		errs = append(errs, m.Free())
+		errs = append(errs, m.Close())
 	}
 	n.owned = nil
 	return errors.Join(append(errs, n.latest.close())...)
 }
 
 // Parameters is the number of trained values.
-func (n *Network) Parameters() int { return int(n.params.Bytes() / 4) }
+func (n *Network) Parameters() int { return int(n.params.Size() / 4) }
 
 // Steps is the number of training steps submitted so far.
 func (n *Network) Steps() int { return n.steps }

@@ -79,7 +79,7 @@ func (l *latest) close() error {
 		err = l.arrived.Close()
 	}
 	if l.host != nil {
-		if e := l.host.Free(); err == nil {
+		if e := l.host.Close(); err == nil {
 			err = e
 		}
 	}

@@ -131,11 +131,11 @@ func (net *Network) check(images, labels device.View, n int) error {
 	if n < 1 || n > o.MaxBatch {
 		return fmt.Errorf("nn: batch of %d samples, want 1 to %d", n, o.MaxBatch)
 	}
-	if want := int64(n) * int64(o.Inputs) * int64(o.Images.Bytes()); images.Bytes() != want {
-		return fmt.Errorf("nn: images have %d bytes, want %d for %d samples of %d %v", images.Bytes(), want, n, o.Inputs, o.Images)
+	if want := int64(n) * int64(o.Inputs) * int64(o.Images.Size()); images.Size() != want {
+		return fmt.Errorf("nn: images have %d bytes, want %d for %d samples of %d %v", images.Size(), want, n, o.Inputs, o.Images)
 	}
-	if want := int64(n) * int64(o.Labels.Bytes()); labels.Bytes() != want {
-		return fmt.Errorf("nn: labels have %d bytes, want %d for %d samples of %v", labels.Bytes(), want, n, o.Labels)
+	if want := int64(n) * int64(o.Labels.Size()); labels.Size() != want {
+		return fmt.Errorf("nn: labels have %d bytes, want %d for %d samples of %v", labels.Size(), want, n, o.Labels)
 	}
 	if net.used == o.ReportSteps {
 		return ErrReportDue

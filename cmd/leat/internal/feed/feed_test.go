@@ -31,7 +31,7 @@ func TestRandomFillsEveryByteAnew(t *testing.T) {
 
 // epochs gives every batch of so many epochs to check, from slots that come round.
 func epochs(t require.TestingT, ld *loader.Loader, slots, epochs int, check func(f loader.Filled)) {
-	heap, err := loader.NewHeap(ld.Layout().Bytes(), slots)
+	heap, err := loader.NewHeap(ld.Layout().Size(), slots)
 	require.NoError(t, err)
 	run := ld.Start(context.Background(), loader.Cursor{}, heap)
 	for ended := 0; ended < epochs; {

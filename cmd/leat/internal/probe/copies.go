@@ -38,11 +38,11 @@ func (p *probe) run(size units.Bytes) units.Bytes {
 
 // h2d and d2h submit a run; host is at least as long.
 func (c *copies) h2d(host []byte, size units.Bytes) func() error {
-	return c.each(size, func(v device.View, at int64) error { return c.stream.CopyH2D(v, host[at:at+v.Bytes()]) })
+	return c.each(size, func(v device.View, at int64) error { return c.stream.CopyH2D(v, host[at:at+v.Size()]) })
 }
 
 func (c *copies) d2h(host []byte, size units.Bytes) func() error {
-	return c.each(size, func(v device.View, at int64) error { return c.stream.CopyD2H(host[at:at+v.Bytes()], v) })
+	return c.each(size, func(v device.View, at int64) error { return c.stream.CopyD2H(host[at:at+v.Size()], v) })
 }
 
 func (c *copies) each(size units.Bytes, submit func(v device.View, at int64) error) func() error {

@@ -30,7 +30,7 @@ func (p *probe) measurePinning(ctx context.Context, _ *rig.Rig) error {
 			return err
 		}
 		took = append(took, time.Since(start))
-		if err := h.Free(); err != nil {
+		if err := h.Close(); err != nil {
 			return err
 		}
 	}

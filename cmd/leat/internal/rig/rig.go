@@ -72,7 +72,7 @@ func (r *Rig) Alloc(bytes int64) device.View {
 		return device.View{}
 	}
 	b, err := r.dev.Alloc(bytes)
-	if !r.made(err, func() error { return b.Free() }) {
+	if !r.made(err, func() error { return b.Close() }) {
 		return device.View{}
 	}
 	return b.View()
@@ -84,7 +84,7 @@ func (r *Rig) AllocHost(bytes int64, o device.HostOptions) []byte {
 		return nil
 	}
 	h, err := r.dev.AllocHost(bytes, o)
-	if !r.made(err, func() error { return h.Free() }) {
+	if !r.made(err, func() error { return h.Close() }) {
 		return nil
 	}
 	return h.Bytes()
