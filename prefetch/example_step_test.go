@@ -9,7 +9,6 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
-	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -106,35 +105,6 @@ func ExampleBatch_UsedOn() {
 	check(side.Synchronize(ctx))
 	fmt.Println(math.Float32frombits(binary.LittleEndian.Uint32(host.Bytes())))
 	// Output: 51
-}
-
-// What crosses the bus is small, and what compute sees is ready: here float32 goes up and
-// float16 is delivered.
-func ExampleChain() {
-	dev, err := cpu.Open(cpu.Options{})
-	check(err)
-	defer dev.Close()
-	compute, err := dev.NewStream(device.StreamOptions{})
-	check(err)
-	defer compute.Close()
-	transform, err := prefetch.Chain(Squares{}.Fields(), prefetch.Convert("x", dtype.Float16))
-	check(err)
-	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 5})
-	check(err)
-	pf, err := prefetch.New(compute, ld, prefetch.Options{Transform: transform})
-	check(err)
-	defer pf.Close()
-	for batch, err := range pf.Batches(context.Background()) {
-		check(err)
-		for _, f := range batch.Fields() {
-			fmt.Println(f.Name, f.DType, f.Shape)
-		}
-	}
-	// Output:
-	// x float16 [5]
-	// y float32 [5]
-	// x float16 [5]
-	// y float32 [5]
 }
 
 func check(err error) {

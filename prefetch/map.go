@@ -440,3 +440,12 @@ func (f *prefix) add(number int64, after loader.Cursor) (moved loader.Cursor, ok
 	}
 	return moved, true
 }
+
+// cloneFields is a copy that shares no shape: the caller may go on to change its own.
+func cloneFields(fields []loader.Field) []loader.Field {
+	fields = slices.Clone(fields)
+	for i := range fields {
+		fields[i].Shape = slices.Clone(fields[i].Shape)
+	}
+	return fields
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/prefetch/chain"
 )
 
 // testBatch is the batch size of the evaluation, where only speed depends on it.
@@ -90,7 +91,7 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 	t.onClose(t.net.Close)
 	// Images cross the bus as uint8 and are normalised on the device, off the compute
 	// stream. Black stays 0: the matrix product on the CPU skips zeros.
-	transform, err := prefetch.Chain(train.Fields(), prefetch.Normalize("image", kernels.NormalizeParams{Deviation: []float32{0.3}}))
+	transform, err := chain.New(train.Fields(), chain.Normalize("image", kernels.NormalizeParams{Deviation: []float32{0.3}}))
 	if err != nil {
 		return t, err
 	}

@@ -21,16 +21,17 @@ func deps(t *testing.T, pkg string) []string {
 
 func TestImportsPointOneWay(t *testing.T) {
 	for pkg, never := range map[string][]string{
-		"dtype":         {"device", "device/driver", "loader", "kernels", "prefetch"},
-		"loader":        {"device", "device/driver", "kernels", "pinnedpool", "prefetch"},
-		"device":        {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
-		"device/driver": {"device", "loader", "kernels"},
-		"device/order":  {"device", "loader", "kernels"},
-		"device/cpu":    {"device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
-		"device/cuda":   {"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"},
-		"kernels":       {"device/cpu", "device/cuda", "loader", "pinnedpool", "prefetch"},
-		"pinnedpool":    {"device/cpu", "device/cuda", "loader", "kernels", "prefetch"},
-		"prefetch":      {"device/cuda", "device/auto"},
+		"dtype":          {"device", "device/driver", "loader", "kernels", "prefetch"},
+		"loader":         {"device", "device/driver", "kernels", "pinnedpool", "prefetch"},
+		"device":         {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
+		"device/driver":  {"device", "loader", "kernels"},
+		"device/order":   {"device", "loader", "kernels"},
+		"device/cpu":     {"device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
+		"device/cuda":    {"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"},
+		"kernels":        {"device/cpu", "device/cuda", "loader", "pinnedpool", "prefetch"},
+		"pinnedpool":     {"device/cpu", "device/cuda", "loader", "kernels", "prefetch"},
+		"prefetch":       {"device/cuda", "device/auto", "prefetch/chain"},
+		"prefetch/chain": {"device/cuda", "device/auto"},
 	} {
 		got := deps(t, pkg)
 		for _, n := range never {

@@ -1,4 +1,4 @@
-package prefetch
+package chain
 
 import (
 	"errors"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
 )
 
-// An Op is one operation of a Chain on one field: one of this package's, made of
-// package kernels, or the user's own. It describes work and holds no
-// state of its uses, so that one Op may be in several chains, of fields of other shapes.
+// An Op is one operation on one field: one of this package's, made of package
+// kernels, or the user's own. It describes work and holds no state of its uses, so
+// that one Op may be in several chains, of fields of other shapes.
 type Op struct {
 	// Field is the name of the field that it changes.
 	Field string
@@ -22,17 +23,17 @@ type Op struct {
 	// that Becomes told with the rows in front. batch says which batch it is. What
 	// depends on the shape is worked out from in, and not kept from Becomes, which
 	// may have been called for another chain since.
-	Apply func(s *device.Stream, out, in Field, batch Fields) error
+	Apply func(s *device.Stream, out, in prefetch.Field, batch prefetch.Fields) error
 }
 
-// Chain makes a Transform of operations, done in their order. fields are those that
-// the loader fills; a field that no Op names is passed on as it is. New refuses the
-// Transform for a loader of other fields. The error names every mistake.
-func Chain(fields []loader.Field, ops ...Op) (*Transform, error) {
+// New makes a Transform of operations, done in their order. fields are those that
+// the loader fills; a field that no Op names is passed on as it is. prefetch.New
+// refuses the Transform for a loader of other fields. The error names every mistake.
+func New(fields []loader.Field, ops ...Op) (*prefetch.Transform, error) {
 	if _, err := loader.NewLayout(fields, 1); err != nil {
-		return nil, fmt.Errorf("prefetch: Chain: %w", err)
+		return nil, fmt.Errorf("chain: %w", err)
 	}
-	t := &Transform{In: cloneFields(fields), Out: cloneFields(fields)}
+	t := &prefetch.Transform{In: cloneFields(fields), Out: cloneFields(fields)}
 	var steps []link
 	var errs []error
 	for i, op := range ops {
@@ -50,11 +51,11 @@ func Chain(fields []loader.Field, ops ...Op) (*Transform, error) {
 		steps = append(steps, link{op: op, becomes: next})
 	}
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("prefetch: Chain: %w", errors.Join(errs...))
+		return nil, fmt.Errorf("chain: %w", errors.Join(errs...))
 	}
 	t.Scratch = connect(steps)
 	kept := untouched(fields, steps)
-	t.Apply = func(s *device.Stream, out, in Fields) error { return apply(s, out, in, kept, steps) }
+	t.Apply = func(s *device.Stream, out, in prefetch.Fields) error { return apply(s, out, in, kept, steps) }
 	return t, nil
 }
 
@@ -115,7 +116,7 @@ func untouched(fields []loader.Field, steps []link) (names []string) {
 	return names
 }
 
-func apply(s *device.Stream, out, in Fields, kept []string, steps []link) error {
+func apply(s *device.Stream, out, in prefetch.Fields, kept []string, steps []link) error {
 	for _, name := range kept {
 		if err := s.CopyD2D(out.Field(name).View, in.Field(name).View); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package prefetch_test
+package chain_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/prefetch/chain"
 )
 
 // tiles are uint8 images of any shape whose bytes count from the sample's index.
@@ -60,9 +61,9 @@ func images(t *testing.T, d tiles, transform *prefetch.Transform) (all [][]float
 	return all
 }
 
-func chain(t *testing.T, d tiles, ops ...prefetch.Op) *prefetch.Transform {
+func newChain(t *testing.T, d tiles, ops ...chain.Op) *prefetch.Transform {
 	t.Helper()
-	c, err := prefetch.Chain(d.Fields(), ops...)
+	c, err := chain.New(d.Fields(), ops...)
 	require.NoError(t, err)
 	return c
 }
@@ -88,15 +89,15 @@ func requireImages(t *testing.T, d tiles, mean, deviation []float32, got [][]flo
 
 // One Op serves several chains of other shapes, whichever was made last.
 func TestAnOpKeepsNothingOfAChain(t *testing.T) {
-	planar := prefetch.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar})
-	crop := prefetch.Crop("image", 2, 2, kernels.CropParams{Centre: true})
+	planar := chain.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar})
+	crop := chain.Crop("image", 2, 2, kernels.CropParams{Centre: true})
 	large, small, grey := tiles{3, []int{6, 4, 3}}, tiles{3, []int{2, 2, 3}}, tiles{3, []int{4, 3, 1}}
 	zero, one := make([]float32, 3), []float32{1, 1, 1}
 
-	first := chain(t, large, planar)
-	cropped := chain(t, large, crop, planar)
-	second, third := chain(t, small, planar), chain(t, grey, planar)
-	chain(t, small, crop, planar)
+	first := newChain(t, large, planar)
+	cropped := newChain(t, large, crop, planar)
+	second, third := newChain(t, small, planar), newChain(t, grey, planar)
+	newChain(t, small, crop, planar)
 	for range 2 {
 		requireImages(t, large, zero, one, images(t, large, first))
 		requireImages(t, small, zero, one, images(t, small, second))
@@ -114,12 +115,12 @@ func TestNormalizeTakesItsChannelsFromTheShape(t *testing.T) {
 	d := tiles{3, []int{4, 2, 3}}
 	three := []float32{.25, .25, .25}
 	requireImages(t, d, make([]float32, 3), []float32{1, 1, 1},
-		images(t, d, chain(t, d, prefetch.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))))
+		images(t, d, newChain(t, d, chain.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))))
 	requireImages(t, d, three, []float32{1, 2, 4},
-		images(t, d, chain(t, d, prefetch.Normalize("image", kernels.NormalizeParams{
+		images(t, d, newChain(t, d, chain.Normalize("image", kernels.NormalizeParams{
 			Mean: []float32{.25}, Deviation: []float32{1, 2, 4}, Layout: kernels.ToPlanar, Channels: 3, Pixels: 8}))))
 	flat := tiles{2, []int{12}}
-	got := images(t, flat, chain(t, flat, prefetch.Normalize("image", kernels.NormalizeParams{Deviation: []float32{.5}})))
+	got := images(t, flat, newChain(t, flat, chain.Normalize("image", kernels.NormalizeParams{Deviation: []float32{.5}})))
 	require.InDelta(t, 11/255./.5, got[0][11], 1e-5)
 }
 
@@ -128,13 +129,13 @@ func TestNormalizeTakesItsChannelsFromTheShape(t *testing.T) {
 func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 	image := func(shape ...int) loader.Field { return loader.Field{Name: "x", DType: dtype.Uint8, Shape: shape} }
 	of := func(t dtype.Type, shape ...int) loader.Field { return loader.Field{Name: "x", DType: t, Shape: shape} }
-	normalize := func(p kernels.NormalizeParams) prefetch.Op { return prefetch.Normalize("x", p) }
-	crop := func(h, w int, p kernels.CropParams) prefetch.Op { return prefetch.Crop("x", h, w, p) }
+	normalize := func(p kernels.NormalizeParams) chain.Op { return chain.Normalize("x", p) }
+	crop := func(h, w int, p kernels.CropParams) chain.Op { return chain.Crop("x", h, w, p) }
 	three := []float32{1, 1, 1}
 	nan := float32(math.NaN())
 	for name, c := range map[string]struct {
 		field loader.Field
-		op    prefetch.Op
+		op    chain.Op
 		want  string
 	}{
 		"RGB mean, RGBA image":      {image(4, 4, 4), normalize(kernels.NormalizeParams{Mean: three, Layout: kernels.ToPlanar}), "Mean has 3 values"},
@@ -156,14 +157,14 @@ func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 		"a mean that is none":       {image(4, 4, 3), normalize(kernels.NormalizeParams{Mean: []float32{nan}}), "Mean"},
 		"to integers":               {image(4, 4, 3), normalize(kernels.NormalizeParams{Out: dtype.Int8}), "Out is int8"},
 		"of floats":                 {of(dtype.Float32, 4, 4, 3), normalize(kernels.NormalizeParams{}), "takes uint8"},
-		"one-hot of floats":         {of(dtype.Float32), prefetch.OneHot("x", 3), "Labels is float32"},
-		"one-hot of no classes":     {image(), prefetch.OneHot("x", 0), "Classes is 0"},
-		"one-hot of all classes":    {image(), prefetch.OneHot("x", math.MaxInt), fmt.Sprint("Classes is ", math.MaxInt)},
-		"one-hot beyond memory":     {image(math.MaxInt32, math.MaxInt32), prefetch.OneHot("x", math.MaxInt32), "fits"},
-		"convert to int32":          {image(2), prefetch.Convert("x", dtype.Int32), "uint8 to int32"},
-		"convert of int64":          {of(dtype.Int64, 2), prefetch.Convert("x", dtype.Float32), "int64 to float32"},
-		"convert to nothing":        {image(2), prefetch.Convert("x", dtype.Invalid), "uint8 to invalid"},
-		"convert beyond memory":     {image(min(1<<62, math.MaxInt)), prefetch.Convert("x", dtype.Float32), "fits"},
+		"one-hot of floats":         {of(dtype.Float32), chain.OneHot("x", 3), "Labels is float32"},
+		"one-hot of no classes":     {image(), chain.OneHot("x", 0), "Classes is 0"},
+		"one-hot of all classes":    {image(), chain.OneHot("x", math.MaxInt), fmt.Sprint("Classes is ", math.MaxInt)},
+		"one-hot beyond memory":     {image(math.MaxInt32, math.MaxInt32), chain.OneHot("x", math.MaxInt32), "fits"},
+		"convert to int32":          {image(2), chain.Convert("x", dtype.Int32), "uint8 to int32"},
+		"convert of int64":          {of(dtype.Int64, 2), chain.Convert("x", dtype.Float32), "int64 to float32"},
+		"convert to nothing":        {image(2), chain.Convert("x", dtype.Invalid), "uint8 to invalid"},
+		"convert beyond memory":     {image(min(1<<62, math.MaxInt)), chain.Convert("x", dtype.Float32), "fits"},
 		"crop of two axes":          {image(4, 4), crop(2, 2, kernels.CropParams{}), "three axes"},
 		"crop beyond the image":     {image(4, 4, 3), crop(5, 2, kernels.CropParams{}), "Crop to 5×2"},
 		"crop of planes":            {image(3, 8, 8), crop(4, 4, kernels.CropParams{}), "taken as [H W C]; Crop comes before a Normalize to planes"},
@@ -175,13 +176,13 @@ func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 		"crop of a flip of NaN":     {image(4, 4, 3), crop(2, 2, kernels.CropParams{FlipProbability: math.NaN()}), "FlipProbability is NaN"},
 		"crop of another size":      {image(4, 4, 3), crop(2, 2, kernels.CropParams{Height: 8}), "only Pad, FlipProbability and Centre"},
 		"crop with its own seed":    {image(4, 4, 3), crop(2, 2, kernels.CropParams{Seed: 1}), "only Pad, FlipProbability and Centre"},
-		"an Op of nothing":          {image(4), prefetch.Op{Field: "x"}, "nil"},
+		"an Op of nothing":          {image(4), chain.Op{Field: "x"}, "nil"},
 	} {
-		_, err := prefetch.Chain([]loader.Field{c.field}, c.op)
+		_, err := chain.New([]loader.Field{c.field}, c.op)
 		require.ErrorContains(t, err, c.want, name)
 		require.ErrorContains(t, err, "operation 0 on x", name)
 	}
-	_, err := prefetch.Chain([]loader.Field{image(4), image(4)}, prefetch.Convert("x", dtype.Float32))
+	_, err := chain.New([]loader.Field{image(4), image(4)}, chain.Convert("x", dtype.Float32))
 	require.ErrorContains(t, err, "Fields[1] (x)")
 }
 
@@ -190,12 +191,12 @@ func TestAChainSharesNothingWithItsCaller(t *testing.T) {
 	d := tiles{2, []int{4, 2, 3}}
 	mean, deviation := []float32{.1, .2, .3}, []float32{1, 2, 4}
 	fields := []loader.Field{{Name: "image", DType: dtype.Uint8, Shape: slices.Clone(d.shape)}}
-	shaped := prefetch.Op{Field: "image",
+	shaped := chain.Op{Field: "image",
 		Becomes: func(f loader.Field) (loader.Field, error) { f.Shape[0] = 99; f.Shape = d.shape; return f, nil },
 		Apply: func(s *device.Stream, out, in prefetch.Field, _ prefetch.Fields) error {
 			return s.CopyD2D(out.View, in.View)
 		}}
-	c, err := prefetch.Chain(fields, shaped, prefetch.Normalize("image", kernels.NormalizeParams{Mean: mean, Deviation: deviation, Layout: kernels.ToPlanar}))
+	c, err := chain.New(fields, shaped, chain.Normalize("image", kernels.NormalizeParams{Mean: mean, Deviation: deviation, Layout: kernels.ToPlanar}))
 	require.NoError(t, err)
 	require.Equal(t, []int{4, 2, 3}, fields[0].Shape, "Becomes got a copy")
 	mean[0], deviation[1] = 77, 77
@@ -207,15 +208,22 @@ func TestAChainSharesNothingWithItsCaller(t *testing.T) {
 // happen to agree.
 func TestATransformIsForItsFields(t *testing.T) {
 	made := tiles{4, []int{4, 4, 3}}
-	c := chain(t, made, prefetch.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))
+	c := newChain(t, made, chain.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))
 	for want, d := range map[string]loader.Dataset{
 		"Transform.In has the field image uint8[4 4 3], the loader fills image uint8[2 8 3]": tiles{4, []int{2, 8, 3}},
 		"the loader fills the field label uint8,":                                            pictures{4},
-		"Transform.In has the field image":                                                   canary{n: 4, width: 48},
+		"Transform.In has the field image":                                                   bytes{tiles{n: 4}},
 	} {
 		ld, err := loader.New(d, loader.Options{BatchSize: 2})
 		require.NoError(t, err)
 		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: c})
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// bytes is a dataset whose one field has another name than the images'.
+type bytes struct{ tiles }
+
+func (bytes) Fields() []loader.Field {
+	return []loader.Field{{Name: "bytes", DType: dtype.Uint8, Shape: []int{48}}}
 }

@@ -1,4 +1,4 @@
-package prefetch
+package chain
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
 )
 
 // The operations work their kernel's parameters out of the field's element type and
@@ -40,7 +41,7 @@ func Normalize(field string, p kernels.NormalizeParams) Op {
 			f.DType = p.Out
 			return f, nil
 		},
-		Apply: func(s *device.Stream, out, in Field, _ Fields) error {
+		Apply: func(s *device.Stream, out, in prefetch.Field, _ prefetch.Fields) error {
 			q, err := normalizeShaped(p, in.Shape[1:])
 			if err != nil {
 				return err
@@ -112,7 +113,7 @@ func Convert(field string, to dtype.Type) Op {
 			f.DType = to
 			return f, nil
 		},
-		Apply: func(s *device.Stream, out, in Field, _ Fields) error {
+		Apply: func(s *device.Stream, out, in prefetch.Field, _ prefetch.Fields) error {
 			return kernels.Convert(s, out.View, in.View, to, in.DType)
 		},
 	}
@@ -128,7 +129,7 @@ func OneHot(field string, classes int) Op {
 			}
 			return loader.Field{DType: dtype.Float32, Shape: append(f.Shape, classes)}, nil
 		},
-		Apply: func(s *device.Stream, out, in Field, _ Fields) error {
+		Apply: func(s *device.Stream, out, in prefetch.Field, _ prefetch.Fields) error {
 			return kernels.OneHot(s, out.View, in.View, kernels.OneHotParams{Classes: classes, Labels: in.DType})
 		},
 	}
@@ -160,7 +161,7 @@ func Crop(field string, height, width int, p kernels.CropParams) Op {
 			f.Shape = []int{height, width, f.Shape[2]}
 			return f, nil
 		},
-		Apply: func(s *device.Stream, out, in Field, batch Fields) error {
+		Apply: func(s *device.Stream, out, in prefetch.Field, batch prefetch.Fields) error {
 			p := cropShaped(p, height, width, in.Shape[1:], in.DType)
 			p.Seed, p.Epoch, p.Position = batch.Seed(), uint64(batch.Position().Epoch), uint64(batch.Position().Sample)
 			return kernels.Crop(s, out.View, in.View, p)

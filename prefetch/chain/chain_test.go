@@ -1,4 +1,4 @@
-package prefetch_test
+package chain_test
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/prefetch/chain"
 )
 
 // pictures are small RGB images whose pixels tell sample and place.
@@ -48,13 +50,13 @@ func (p pictures) Read(_ context.Context, index int, row *loader.Row) error {
 func TestAChainOfOperations(t *testing.T) {
 	const n, batch, seed = 23, 4, 9
 	random := kernels.CropParams{Pad: 1, FlipProbability: 0.5}
-	chain, err := prefetch.Chain(pictures{}.Fields(),
-		prefetch.Crop("image", 4, 4, random),
-		prefetch.OneHot("label", 4),
-		prefetch.Normalize("image", kernels.NormalizeParams{Mean: []float32{.5, .25, 0}, Deviation: []float32{1, .5, 2}, Layout: kernels.ToPlanar}))
+	transform, err := chain.New(pictures{}.Fields(),
+		chain.Crop("image", 4, 4, random),
+		chain.OneHot("label", 4),
+		chain.Normalize("image", kernels.NormalizeParams{Mean: []float32{.5, .25, 0}, Deviation: []float32{1, .5, 2}, Layout: kernels.ToPlanar}))
 	require.NoError(t, err)
-	require.Equal(t, []int{3, 4, 4}, chain.Out[0].Shape)
-	require.Equal(t, dtype.Float32, chain.Out[0].DType)
+	require.Equal(t, []int{3, 4, 4}, transform.Out[0].Shape)
+	require.Equal(t, dtype.Float32, transform.Out[0].DType)
 
 	check := func(t *testing.T, ld *loader.Loader, at prefetch.Position, rows int, image, label, weight []byte) {
 		order := ld.Order(at.Epoch)
@@ -89,10 +91,13 @@ func TestAChainOfOperations(t *testing.T) {
 	}
 	lo := loader.Options{BatchSize: batch, Shuffle: true, Seed: seed, Workers: 3, Epochs: 2}
 	synctest.Test(t, func(t *testing.T) { // a device
-		r := newRig(t, canary{n: n, width: 1}, cpu.Options{Adversary: &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true}}, lo, prefetch.Options{})
+		dev, err := cpu.Open(cpu.Options{Adversary: &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true}})
+		require.NoError(t, err)
+		compute, err := dev.NewStream(device.StreamOptions{Name: "compute"})
+		require.NoError(t, err)
 		ld, err := loader.New(pictures{n}, lo)
 		require.NoError(t, err)
-		pf, err := prefetch.New(r.compute, ld, prefetch.Options{Transform: chain})
+		pf, err := prefetch.New(compute, ld, prefetch.Options{Transform: transform})
 		require.NoError(t, err)
 		for pf.Epoch() < 2 {
 			for b, err := range pf.Batches(t.Context()) {
@@ -100,20 +105,21 @@ func TestAChainOfOperations(t *testing.T) {
 				var host [3][]byte
 				for i, f := range b.Fields() {
 					host[i] = make([]byte, f.View.Size())
-					require.NoError(t, r.compute.CopyD2H(host[i], f.View))
+					require.NoError(t, compute.CopyD2H(host[i], f.View))
 				}
-				require.NoError(t, r.compute.Synchronize(t.Context()))
+				require.NoError(t, compute.Synchronize(t.Context()))
 				check(t, ld, b.Position(), b.Len(), host[0], host[1], host[2])
 			}
 		}
 		require.NoError(t, pf.Close())
-		r.close()
+		require.NoError(t, compute.Close())
+		require.NoError(t, dev.Close())
 	})
 	synctest.Test(t, func(t *testing.T) { // a host consumer
 		lo.Workers = 1
 		ld, err := loader.New(pictures{n}, lo)
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: chain})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: transform})
 		require.NoError(t, err)
 		for pf.Epoch() < 2 {
 			for b, err := range pf.Batches(t.Context()) {
@@ -128,8 +134,8 @@ func TestAChainOfOperations(t *testing.T) {
 func f32(b []byte, i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])) }
 
 func TestAChainSaysWhatDoesNotFit(t *testing.T) {
-	_, err := prefetch.Chain(pictures{}.Fields(), prefetch.OneHot("lable", 3), prefetch.Normalize("weight", kernels.NormalizeParams{}),
-		prefetch.Crop("image", 20, 20, kernels.CropParams{}))
+	_, err := chain.New(pictures{}.Fields(), chain.OneHot("lable", 3), chain.Normalize("weight", kernels.NormalizeParams{}),
+		chain.Crop("image", 20, 20, kernels.CropParams{}))
 	require.ErrorContains(t, err, `operation 0: no field "lable"`)
 	require.ErrorContains(t, err, "operation 1 on weight float32: Normalize takes uint8")
 	require.ErrorContains(t, err, "operation 2 on image uint8[6 5 3]: Crop to 20×20")
