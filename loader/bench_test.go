@@ -53,8 +53,8 @@ func BenchmarkFill(b *testing.B) {
 		ds := newImages(size.rowBytes, size.samples)
 		for _, workers := range []int{1, 2, 4} {
 			b.Run(fmt.Sprintf("rowBytes=%d/batch=%d/workers=%d", size.rowBytes, size.batch, workers), func(b *testing.B) {
-				l, err := loader.New(ds, loader.Options{
-					BatchSize: size.batch, Shuffle: true, Last: loader.Drop, Workers: workers, Epochs: 1,
+				l, err := loader.New(ds, size.batch, loader.Options{
+					Shuffle: true, Last: loader.Drop, Workers: workers, Epochs: 1,
 				})
 				require.NoError(b, err)
 				mem, err := loader.NewHeap(l.Layout().Size(), benchmarkSlots)
@@ -138,7 +138,7 @@ func BenchmarkBatch(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		for _, batch := range []int{1, 64} {
 			b.Run(fmt.Sprintf("batch=%d/workers=%d", batch, workers), func(b *testing.B) {
-				l, err := loader.New(newImages(1, 1<<24), loader.Options{BatchSize: batch, Shuffle: true, Last: loader.Drop, Workers: workers})
+				l, err := loader.New(newImages(1, 1<<24), batch, loader.Options{Shuffle: true, Last: loader.Drop, Workers: workers})
 				require.NoError(b, err)
 				mem, err := loader.NewHeap(l.Layout().Size(), 8)
 				require.NoError(b, err)

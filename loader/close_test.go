@@ -35,7 +35,7 @@ func (m *ledger) Quarantine(slot loader.Slot, err error) {
 
 func TestARunThatIsNeverReadClosesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNumbers(t, numbers{n: 100}, loader.Options{BatchSize: 3})
+		l := newNumbers(t, numbers{n: 100}, 3, loader.Options{})
 		mem := heap(t, l, 2)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		require.NoError(t, run.Close())
@@ -48,7 +48,7 @@ func TestARunThatIsNeverReadClosesAtOnce(t *testing.T) {
 
 func TestAThousandAbandonedRunsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
-		l := newNumbers(t, numbers{n: 1000}, loader.Options{BatchSize: 3, Workers: 3, Shuffle: true})
+		l := newNumbers(t, numbers{n: 1000}, 3, loader.Options{Workers: 3, Shuffle: true})
 		mem := heap(t, l, 4)
 		for i := range 1000 {
 			run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -65,7 +65,7 @@ func TestAThousandAbandonedRunsLeaveNothing(t *testing.T) {
 
 func TestAThousandShortEpochsInOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNumbers(t, numbers{n: 3}, loader.Options{BatchSize: 1, Epochs: 1000, Workers: 2})
+		l := newNumbers(t, numbers{n: 3}, 1, loader.Options{Epochs: 1000, Workers: 2})
 		batches, err := readAll(t, l, loader.Cursor{}, 2)
 		require.NoError(t, err)
 		require.Len(t, batches, 3000)
@@ -78,7 +78,7 @@ func TestCloseCancelsReadsThatHeedTheirContext(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		l := newNumbers(t, numbers{n: 10, before: hang}, loader.Options{BatchSize: 2, Workers: 3})
+		l := newNumbers(t, numbers{n: 10, before: hang}, 2, loader.Options{Workers: 3})
 		mem := heap(t, l, 2)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		synctest.Wait()
@@ -97,8 +97,8 @@ func TestAProducerThatIgnoresItsContextCostsItsSlot(t *testing.T) {
 			}
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 100, before: sleep}, loader.Options{
-			BatchSize: 5, Workers: 2, GracePeriod: 2 * time.Second,
+		l := newNumbers(t, numbers{n: 100, before: sleep}, 5, loader.Options{
+			Workers: 2, GracePeriod: 2 * time.Second,
 		})
 		mem := newLedger(t, l, 3)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -140,7 +140,7 @@ func TestAProducerThatWakesAfterCloseWritesToNoSlot(t *testing.T) {
 				}
 				return nil
 			}
-			l := newNumbers(t, numbers{n: 100, before: sleep}, loader.Options{BatchSize: 2, Workers: 1})
+			l := newNumbers(t, numbers{n: 100, before: sleep}, 2, loader.Options{Workers: 1})
 			mem := newLedger(t, l, 3)
 			run := l.Start(t.Context(), loader.Cursor{}, mem)
 			synctest.Wait()
@@ -162,7 +162,7 @@ func TestAProducerThatWakesAfterCloseWritesToNoSlot(t *testing.T) {
 
 func TestMoreSlotsThanTheRunLooksAheadComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNumbers(t, numbers{n: 5000}, loader.Options{BatchSize: 1, Epochs: 1})
+		l := newNumbers(t, numbers{n: 5000}, 1, loader.Options{Epochs: 1})
 		mem := heap(t, l, 2000)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		synctest.Wait()
@@ -178,7 +178,7 @@ func TestNextGivesUpWithItsOwnContextAndLosesNothing(t *testing.T) {
 			time.Sleep(time.Minute)
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 3, before: slow}, loader.Options{BatchSize: 1, Workers: 1, Epochs: 1})
+		l := newNumbers(t, numbers{n: 3, before: slow}, 1, loader.Options{Workers: 1, Epochs: 1})
 		mem := heap(t, l, 2)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		var got []int64
@@ -201,7 +201,7 @@ func TestNextGivesUpWithItsOwnContextAndLosesNothing(t *testing.T) {
 func TestTheEndOfTheRunsContextIsItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		l := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 1})
+		l := newNumbers(t, numbers{n: 10}, 1, loader.Options{})
 		mem := heap(t, l, 2)
 		run := l.Start(ctx, loader.Cursor{}, mem)
 		b, err := read(l, run, mem)
@@ -224,7 +224,7 @@ func TestCloseEndsANextThatWaits(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		l := newNumbers(t, numbers{n: 10, before: hang}, loader.Options{BatchSize: 2})
+		l := newNumbers(t, numbers{n: 10, before: hang}, 2, loader.Options{})
 		mem := heap(t, l, 1)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		result := make(chan error, 1)
@@ -255,7 +255,7 @@ func (m *memoryFails) Get(ctx context.Context) (loader.Slot, error) {
 }
 
 func TestAFailureOfTheMemoryComesAfterTheBatchesBefore(t *testing.T) {
-	l := newNumbers(t, numbers{n: 100}, loader.Options{BatchSize: 2})
+	l := newNumbers(t, numbers{n: 100}, 2, loader.Options{})
 	mem := &memoryFails{heap(t, l, 4), 3}
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
 	batches, err := readEpoch(l, run, mem.Heap)
@@ -278,8 +278,8 @@ func TestStoppingAnywhereReturnsEverySlot(t *testing.T) {
 		if rapid.Bool().Draw(t, "fails") {
 			ds.before = failAt(rapid.IntRange(0, n-1).Draw(t, "bad"))
 		}
-		l := newNumbers(t, ds, loader.Options{
-			BatchSize: rapid.IntRange(1, 9).Draw(t, "batch"), Workers: rapid.IntRange(1, 8).Draw(t, "workers"), Epochs: 2,
+		l := newNumbers(t, ds, rapid.IntRange(1, 9).Draw(t, "batch"), loader.Options{
+			Workers: rapid.IntRange(1, 8).Draw(t, "workers"), Epochs: 2,
 		})
 		mem := heap(t, l, slots)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -315,7 +315,7 @@ func TestAWorkerThatWasStuckReadsNoOtherSample(t *testing.T) {
 				close(left)
 			}
 		}
-		o := loader.Options{BatchSize: 4096, Workers: 1, GracePeriod: 50 * time.Millisecond}
+		o := loader.Options{Workers: 1, GracePeriod: 50 * time.Millisecond}
 		var l *loader.Loader
 		var err error
 		if iterable {
@@ -324,9 +324,9 @@ func TestAWorkerThatWasStuckReadsNoOtherSample(t *testing.T) {
 				read()
 				row.Int64s(0)[0] = int64(n)
 				return nil
-			}), o)
+			}), 4096, o)
 		} else {
-			l, err = loader.New(hooked{n: 1 << 18, read: read}, o)
+			l, err = loader.New(hooked{n: 1 << 18, read: read}, 4096, o)
 		}
 		require.NoError(t, err)
 		mem := heap(t, l, 4)

@@ -45,7 +45,7 @@ func TestAnErrorThatWrapsAnEndIsAFailure(t *testing.T) {
 	for name, ending := range endings(own) {
 		for _, place := range []string{loader.StageRead, loader.StageEncode, loader.StageIterate, loader.StageSlot, "panic"} {
 			t.Run(place+"/"+name, func(t *testing.T) {
-				o := loader.Options{BatchSize: 2, Workers: 2, Epochs: 3}
+				o := loader.Options{Workers: 2, Epochs: 3}
 				at := func(where string, i int) error {
 					if i == 4 && place == where {
 						return ending
@@ -58,7 +58,7 @@ func TestAnErrorThatWrapsAnEndIsAFailure(t *testing.T) {
 					}
 					return at(loader.StageRead, i)
 				}
-				l := newNumbers(t, numbers{n: 10, before: read}, o)
+				l := newNumbers(t, numbers{n: 10, before: read}, 2, o)
 				if place == loader.StageEncode || place == loader.StageIterate {
 					samples := func(yield func(int, error) bool) {
 						for i := range 10 {
@@ -71,7 +71,7 @@ func TestAnErrorThatWrapsAnEndIsAFailure(t *testing.T) {
 					l, err = loader.NewIterable(loader.FromSeqFunc(numberFields, each(iter.Seq2[int, error](samples)), func(_ context.Context, i int, row *loader.Row) error {
 						writeNumber(i, row)
 						return at(loader.StageEncode, i)
-					}), o)
+					}), 2, o)
 					require.NoError(t, err)
 				}
 				mem := &oddMemory{Heap: heap(t, l, 4)}
@@ -119,7 +119,7 @@ func TestACauseThatIsAnEndIsNone(t *testing.T) {
 					}
 					return nil
 				}
-				l := newNumbers(t, numbers{n: 10, before: waits}, loader.Options{BatchSize: 2, Workers: 2, Epochs: 3})
+				l := newNumbers(t, numbers{n: 10, before: waits}, 2, loader.Options{Workers: 2, Epochs: 3})
 				mem := heap(t, l, 4)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				run := l.Start(ctx, loader.Cursor{}, mem)

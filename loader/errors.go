@@ -26,7 +26,7 @@ var (
 
 // OptionError is a value that an option cannot have.
 type OptionError struct {
-	// Option is the field of Options or State, or the Field of a sample.
+	// Option is the field of Options, the parameter, or the Field of a sample.
 	Option string
 	// Value is what was found, Want what may be there.
 	Value any

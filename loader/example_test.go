@@ -33,7 +33,7 @@ func Example() {
 			row.Int32s(1)[0] = p.class
 			return nil
 		})
-	ld, err := loader.New(ds, loader.Options{BatchSize: 3, Shuffle: true, Seed: 1, Epochs: 2})
+	ld, err := loader.New(ds, 3, loader.Options{Shuffle: true, Seed: 1, Epochs: 2})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func ExampleFromSeq() {
 			row.Float64s(0)[0], err = strconv.ParseFloat(request, 64)
 			return err
 		})
-	ld, err := loader.NewIterable(it, loader.Options{BatchSize: 2, Epochs: 1})
+	ld, err := loader.NewIterable(it, 2, loader.Options{Epochs: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func ExampleFromSeqFunc() {
 			clear(text[copy(text, line):]) // every byte is written: slots are used again
 			return nil
 		})
-	ld, err := loader.NewIterable(it, loader.Options{BatchSize: 2, Epochs: 1, Seed: 3})
+	ld, err := loader.NewIterable(it, 2, loader.Options{Epochs: 1, Seed: 3})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -195,16 +195,16 @@ func ExampleLoader_StateAt() {
 			row.Bytes(0)[0] = b
 			return nil
 		})
-	two := loader.Options{BatchSize: 8, Last: loader.Drop, Shard: loader.Shard{Index: 0, Count: 2}}
-	ld, err := loader.New(ds, two)
+	two := loader.Options{Last: loader.Drop, Shard: loader.Shard{Index: 0, Count: 2}}
+	ld, err := loader.New(ds, 8, two)
 	if err != nil {
 		log.Fatal(err)
 	}
 	state := ld.StateAt(loader.Cursor{Epoch: 3, Position: 32})
 
 	four := two
-	four.BatchSize, four.Shard.Count = 4, 4
-	ld, err = loader.New(ds, four)
+	four.Shard.Count = 4
+	ld, err = loader.New(ds, 4, four)
 	if err != nil {
 		log.Fatal(err)
 	}

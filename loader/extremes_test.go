@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -43,26 +44,30 @@ func numbersOf(p any, visit func(path string, number reflect.Value)) {
 
 // Every number that there is, or will be, in Options: refused by its name, or it works.
 func TestEveryNumberInOptionsAtItsExtremes(t *testing.T) {
-	o := loader.Options{BatchSize: 2, Workers: 1, Epochs: 1, Last: loader.Drop, OnError: loader.Substitute, Shard: loader.Shard{Count: 1}}
+	given := struct {
+		BatchSize int
+		Options   loader.Options
+	}{2, loader.Options{Workers: 1, Epochs: 1, Last: loader.Drop, OnError: loader.Substitute, Shard: loader.Shard{Count: 1}}}
 	seen := 0
-	numbersOf(&o, func(path string, number reflect.Value) {
+	numbersOf(&given, func(path string, number reflect.Value) {
 		seen++
+		path = strings.TrimPrefix(strings.Replace(path, "BatchSize", "batchSize", 1), "Options.")
 		for _, x := range extremes {
 			if number.OverflowInt(x) {
 				continue
 			}
 			number.SetInt(x)
-			l, err := loader.New(numbers{n: 5}, o)
+			l, err := loader.New(numbers{n: 5}, given.BatchSize, given.Options)
 			if errors.Is(err, loader.ErrTooFewSamples) {
 				continue
 			}
 			if err != nil {
-				if path == "BatchSize" && math.MaxInt == math.MaxInt32 && x > 0 {
+				if path == "batchSize" && math.MaxInt == math.MaxInt32 && x > 0 {
 					continue // the fields of so many rows are too large
 				}
 				want := []string{path}
 				if path == "Shard.Count" && x > 0 && x <= math.MaxInt32 {
-					want = []string{"BatchSize"} // the global batch's
+					want = []string{"batchSize"} // the global batch's
 				}
 				require.Equal(t, want, mistakes(t, err), "%s %d: %v", path, x, err)
 				continue
@@ -92,10 +97,10 @@ func TestEveryNumberInAStateAtItsExtremes(t *testing.T) {
 				if ranks > 1 && last == loader.Keep {
 					continue
 				}
-				o := loader.Options{BatchSize: 2, Workers: 1, Last: last, Shard: loader.Shard{Index: ranks - 1, Count: ranks}}
-				l := newNumbers(t, numbers{n: 7}, o)
+				o := loader.Options{Workers: 1, Last: last, Shard: loader.Shard{Index: ranks - 1, Count: ranks}}
+				l := newNumbers(t, numbers{n: 7}, 2, o)
 				if iterable {
-					l = newStream(t, upTo(7), o)
+					l = newStream(t, upTo(7), 2, o)
 				}
 				s := l.StateAt(loader.Cursor{})
 				require.NoError(t, l.Check(s))
@@ -157,7 +162,7 @@ func TestEveryNumberOfAFieldAtItsExtremes(t *testing.T) {
 			}
 		}
 		if _, err := loader.NewLayout([]loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{0}}}, n); err != nil {
-			require.Equal(t, []string{"BatchSize"}, mistakes(t, err))
+			require.Equal(t, []string{"batchSize"}, mistakes(t, err))
 		}
 		if x < 0 || x > 1<<45 { // the others are allocated at once
 			_, err := loader.NewHeap(x, 2)
@@ -173,19 +178,19 @@ func TestEveryNumberOfAFieldAtItsExtremes(t *testing.T) {
 // A dataset may be as long as an int allows, for it may be made up as it goes.
 func TestADatasetOfExtremeLength(t *testing.T) {
 	for _, n := range []int{math.MinInt, -1, 0} {
-		_, err := loader.New(numbers{n: n}, loader.Options{BatchSize: 2})
+		_, err := loader.New(numbers{n: n}, 2, loader.Options{})
 		require.ErrorIs(t, err, loader.ErrNoSamples)
 	}
 	if math.MaxInt > math.MaxInt32 {
-		_, err := loader.New(numbers{n: math.MaxInt}, loader.Options{BatchSize: 2})
+		_, err := loader.New(numbers{n: math.MaxInt}, 2, loader.Options{})
 		require.Equal(t, []string{"Len"}, mistakes(t, err))
 	}
 	longest := min(1<<62, math.MaxInt)
 	for _, last := range []loader.LastPolicy{loader.Drop, loader.Pad, loader.Exact} {
 		for _, shuffle := range []bool{false, true} {
 			for _, shard := range []loader.Shard{{Index: 0, Count: 3}, {Index: 2, Count: 3}} {
-				o := loader.Options{BatchSize: 2, Workers: 2, Last: last, Shuffle: shuffle, Seed: 1, Shard: shard, Epochs: 1}
-				l := newNumbers(t, numbers{n: longest}, o)
+				o := loader.Options{Workers: 2, Last: last, Shuffle: shuffle, Seed: 1, Shard: shard, Epochs: 1}
+				l := newNumbers(t, numbers{n: longest}, 2, o)
 				mem := heap(t, l, 2)
 				from := int64(longest) - int64(longest)%6 - 6
 				run := l.Start(t.Context(), loader.Cursor{Position: from}, mem)
@@ -208,7 +213,7 @@ func TestADatasetOfExtremeLength(t *testing.T) {
 func TestAnOrdersMistakesPanicAtOnce(t *testing.T) {
 	for _, n := range []int{1, 7, 256, 1000} {
 		for _, shuffle := range []bool{false, true} {
-			l := newNumbers(t, numbers{n: n}, loader.Options{BatchSize: 1, Shuffle: shuffle})
+			l := newNumbers(t, numbers{n: n}, 1, loader.Options{Shuffle: shuffle})
 			order := l.Order(0)
 			for _, position := range []int64{-1, -256, math.MinInt64} {
 				message := fmt.Sprintf("loader: position %d in an Order of %d samples, want 0 or more", position, n)
@@ -238,9 +243,9 @@ func (function) Fields() []loader.Field { return numberFields }
 func (f function) Samples(context.Context, int) iter.Seq2[loader.Encoder, error] { return f() }
 
 func TestWhatIsNilIsNamed(t *testing.T) {
-	o := loader.Options{BatchSize: 1}
-	dataset := func(ds loader.Dataset) error { _, err := loader.New(ds, o); return err }
-	iterable := func(it loader.Iterable) error { _, err := loader.NewIterable(it, o); return err }
+	o := loader.Options{}
+	dataset := func(ds loader.Dataset) error { _, err := loader.New(ds, 1, o); return err }
+	iterable := func(it loader.Iterable) error { _, err := loader.NewIterable(it, 1, o); return err }
 	encode := func(ctx context.Context, n int, row *loader.Row) error { return encodeNumber(ctx, n, row) }
 	for want, err := range map[string]error{
 		"Dataset is <nil>":                                 dataset(nil),
@@ -259,7 +264,7 @@ func TestWhatIsNilIsNamed(t *testing.T) {
 		mistakes(t, err)
 	}
 
-	l := newNumbers(t, numbers{n: 1}, o)
+	l := newNumbers(t, numbers{n: 1}, 1, o)
 	for _, mem := range []loader.Memory{nil, (*loader.Heap)(nil)} {
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		_, err := run.Next(t.Context())
@@ -287,7 +292,7 @@ func (c changing) Fields() []loader.Field {
 
 func TestADatasetIsAskedOnce(t *testing.T) {
 	c := changing{numbers{n: 8}, map[string]int{}}
-	l, err := loader.New(c, loader.Options{BatchSize: 2, Epochs: 2})
+	l, err := loader.New(c, 2, loader.Options{Epochs: 2})
 	require.NoError(t, err)
 	batches, err := readAll(t, l, loader.Cursor{}, 2)
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func failAt(bad ...int) func(context.Context, int, *loader.Row) error {
 func TestAFailureIsDeliveredAtItsPlaceWithTheUsersError(t *testing.T) {
 	for name, sample := range map[string]int{"first": 0, "middle": 70, "last": 99} {
 		t.Run(name, func(t *testing.T) {
-			l := newNumbers(t, numbers{n: 100, before: failAt(sample)}, loader.Options{BatchSize: 10, Epochs: 2, Workers: 3})
+			l := newNumbers(t, numbers{n: 100, before: failAt(sample)}, 10, loader.Options{Epochs: 2, Workers: 3})
 			mem := heap(t, l, 4)
 			run := l.Start(t.Context(), loader.Cursor{}, mem)
 			batches, err := readEpoch(l, run, mem)
@@ -67,11 +67,11 @@ func TestTheLowestPositionIsReportedWhicheverWorkerIsFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "n")
 		bad := rapid.SliceOfN(rapid.IntRange(0, n-1), 1, 10).Draw(t, "bad")
-		o := loader.Options{
-			BatchSize: rapid.IntRange(1, 20).Draw(t, "batch"), Shuffle: true, Seed: rapid.Uint64().Draw(t, "seed"),
+		batchSize, o := rapid.IntRange(1, 20).Draw(t, "batch"), loader.Options{
+			Shuffle: true, Seed: rapid.Uint64().Draw(t, "seed"),
 			Workers: rapid.IntRange(1, 8).Draw(t, "workers"), Epochs: 1,
 		}
-		l := newNumbers(t, numbers{n: n, before: failAt(bad...)}, o)
+		l := newNumbers(t, numbers{n: n, before: failAt(bad...)}, batchSize, o)
 		order, first := l.Order(0), int64(0)
 		for !slices.Contains(bad, order.At(first)) {
 			first++
@@ -81,7 +81,7 @@ func TestTheLowestPositionIsReportedWhicheverWorkerIsFirst(t *testing.T) {
 		require.ErrorAs(t, err, &failure)
 		require.Equal(t, first, failure.Position)
 		require.Equal(t, order.At(first), failure.Sample)
-		require.Len(t, batches, int(first)/o.BatchSize)
+		require.Len(t, batches, int(first)/batchSize)
 	})
 }
 
@@ -92,7 +92,7 @@ func TestEndOfFileFromADatasetIsAFailure(t *testing.T) {
 		}
 		return nil
 	}
-	l := newNumbers(t, numbers{n: 10, before: eof}, loader.Options{BatchSize: 2, Epochs: 1})
+	l := newNumbers(t, numbers{n: 10, before: eof}, 2, loader.Options{Epochs: 1})
 	batches, err := readAll(t, l, loader.Cursor{}, 2)
 	require.Len(t, batches, 2)
 	var failure *loader.Error
@@ -108,7 +108,7 @@ func TestAPanicBecomesAnErrorWithItsStack(t *testing.T) {
 		}
 		return nil
 	}
-	l := newNumbers(t, numbers{n: 20, before: explode}, loader.Options{BatchSize: 5, Epochs: 1, Workers: 2})
+	l := newNumbers(t, numbers{n: 20, before: explode}, 5, loader.Options{Epochs: 1, Workers: 2})
 	batches, err := readAll(t, l, loader.Cursor{}, 2)
 	require.Len(t, batches, 2)
 	var failure *loader.Error
@@ -128,7 +128,7 @@ func TestASampleOfTheWrongTypeOrSizePanicsIntoAnError(t *testing.T) {
 		row.Float32s(0)[0] = 1
 		return nil
 	}
-	l := newNumbers(t, numbers{n: 1, before: wrong}, loader.Options{BatchSize: 1, Epochs: 1})
+	l := newNumbers(t, numbers{n: 1, before: wrong}, 1, loader.Options{Epochs: 1})
 	_, err := readAll(t, l, loader.Cursor{}, 1)
 	require.ErrorContains(t, err, "field index int64 seen as float32")
 }
@@ -146,7 +146,7 @@ func TestAFieldThatThereIsNotIsNamed(t *testing.T) {
 			ask(row)
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 1, before: wrong}, loader.Options{BatchSize: 1, Epochs: 1})
+		l := newNumbers(t, numbers{n: 1, before: wrong}, 1, loader.Options{Epochs: 1})
 		_, err := readAll(t, l, loader.Cursor{}, 1)
 		require.ErrorContains(t, err, "asked for; the")
 		require.ErrorContains(t, err, "0 index")
@@ -158,7 +158,7 @@ func TestARaggedSampleIsNamed(t *testing.T) {
 	ds := loader.FromSlice([][]float32{{1, 2, 3}, {4, 5, 6}, {7, 8, 9, 10}},
 		[]loader.Field{{Name: "x", DType: dtype.Float32, Shape: []int{3}}},
 		func(_ context.Context, x []float32, row *loader.Row) error { return loader.Write(row, 0, x) })
-	l, err := loader.New(ds, loader.Options{BatchSize: 3, Epochs: 1})
+	l, err := loader.New(ds, 3, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 	run := l.Start(t.Context(), loader.Cursor{}, heap(t, l, 1))
 	_, err = run.Next(t.Context())
@@ -184,8 +184,8 @@ func TestGoexitInASampleIsAFailure(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		for _, policy := range []loader.ErrorPolicy{loader.Fail, loader.Substitute} {
 			synctest.Test(t, func(t *testing.T) {
-				l := newNumbers(t, numbers{n: 20, before: exit}, loader.Options{
-					BatchSize: 4, Epochs: 1, Workers: workers, OnError: policy,
+				l := newNumbers(t, numbers{n: 20, before: exit}, 4, loader.Options{
+					Epochs: 1, Workers: workers, OnError: policy,
 				})
 				batches, err := readAll(t, l, loader.Cursor{}, 1)
 				require.Len(t, batches, 1)
@@ -199,9 +199,9 @@ func TestGoexitInASampleIsAFailure(t *testing.T) {
 }
 
 func TestSubstitutesKeepBatchesFullAndAreListed(t *testing.T) {
-	o := loader.Options{BatchSize: 4, Shuffle: true, Seed: 3, Epochs: 2, OnError: loader.Substitute, Workers: 1}
+	o := loader.Options{Shuffle: true, Seed: 3, Epochs: 2, OnError: loader.Substitute, Workers: 1}
 	bad := []int{3, 7}
-	l := newNumbers(t, numbers{n: 20, before: failAt(bad...)}, o)
+	l := newNumbers(t, numbers{n: 20, before: failAt(bad...)}, 4, o)
 	batches, err := readAll(t, l, loader.Cursor{}, 2)
 	require.NoError(t, err)
 	require.Len(t, batches, 10)
@@ -234,10 +234,10 @@ func TestSubstitutesKeepBatchesFullAndAreListed(t *testing.T) {
 	require.Equal(t, 4, replaced)
 
 	o.Workers = 5
-	again, err := readAll(t, newNumbers(t, numbers{n: 20, before: failAt(bad...)}, o), loader.Cursor{}, 4)
+	again, err := readAll(t, newNumbers(t, numbers{n: 20, before: failAt(bad...)}, 4, o), loader.Cursor{}, 4)
 	require.NoError(t, err)
 	require.Equal(t, batches, again, "substitutes do not depend on the workers")
-	rest, err := readAll(t, newNumbers(t, numbers{n: 20, before: failAt(bad...)}, o), batches[2].filled.After, 4)
+	rest, err := readAll(t, newNumbers(t, numbers{n: 20, before: failAt(bad...)}, 4, o), batches[2].filled.After, 4)
 	require.NoError(t, err)
 	require.Equal(t, batches[3:], rest, "nor on where the run began")
 }
@@ -245,8 +245,8 @@ func TestSubstitutesKeepBatchesFullAndAreListed(t *testing.T) {
 func TestOneSubstituteTooManyEndsTheRun(t *testing.T) {
 	bad := []int{2, 3, 9}
 	for _, workers := range []int{1, 4} {
-		l := newNumbers(t, numbers{n: 12, before: failAt(bad...)}, loader.Options{
-			BatchSize: 4, Epochs: 2, OnError: loader.Substitute, MaxSubstituted: 2, Workers: workers,
+		l := newNumbers(t, numbers{n: 12, before: failAt(bad...)}, 4, loader.Options{
+			Epochs: 2, OnError: loader.Substitute, MaxSubstituted: 2, Workers: workers,
 		})
 		batches, err := readAll(t, l, loader.Cursor{}, 3)
 		require.Len(t, batches, 2)
@@ -257,8 +257,8 @@ func TestOneSubstituteTooManyEndsTheRun(t *testing.T) {
 		var own *corrupt
 		require.ErrorAs(t, err, &own)
 	}
-	l := newNumbers(t, numbers{n: 12, before: failAt(bad[:2]...)}, loader.Options{
-		BatchSize: 4, Epochs: 5, OnError: loader.Substitute, MaxSubstituted: 2,
+	l := newNumbers(t, numbers{n: 12, before: failAt(bad[:2]...)}, 4, loader.Options{
+		Epochs: 5, OnError: loader.Substitute, MaxSubstituted: 2,
 	})
 	_, err := readAll(t, l, loader.Cursor{}, 3)
 	require.NoError(t, err, "the number is for each epoch")
@@ -272,8 +272,8 @@ func TestSubstitutesAreCountedByPosition(t *testing.T) {
 				time.Sleep(time.Duration(10-index) * time.Millisecond)
 				return failAt(0, 1, 2, 3)(ctx, index, nil)
 			}
-			l := newNumbers(t, numbers{n: 8, before: before}, loader.Options{
-				BatchSize: 4, Epochs: 1, OnError: loader.Substitute, MaxSubstituted: limit, Workers: 4,
+			l := newNumbers(t, numbers{n: 8, before: before}, 4, loader.Options{
+				Epochs: 1, OnError: loader.Substitute, MaxSubstituted: limit, Workers: 4,
 			})
 			batches, err := readAll(t, l, loader.Cursor{}, 1)
 			if want < 0 {
@@ -291,7 +291,7 @@ func TestSubstitutesAreCountedByPosition(t *testing.T) {
 }
 
 func TestWhereEverySampleFailsSubstitutingEnds(t *testing.T) {
-	l := newNumbers(t, numbers{n: 3, before: failAt(0, 1, 2)}, loader.Options{BatchSize: 3, OnError: loader.Substitute, Epochs: 1})
+	l := newNumbers(t, numbers{n: 3, before: failAt(0, 1, 2)}, 3, loader.Options{OnError: loader.Substitute, Epochs: 1})
 	_, err := readAll(t, l, loader.Cursor{}, 1)
 	var failure *loader.Error
 	require.ErrorAs(t, err, &failure)
@@ -313,8 +313,8 @@ func TestAStallNamesTheSampleAndShowsItsStack(t *testing.T) {
 			}
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 100, before: hang}, loader.Options{
-			BatchSize: 10, Epochs: 1, StallTimeout: time.Second, Workers: 2,
+		l := newNumbers(t, numbers{n: 100, before: hang}, 10, loader.Options{
+			Epochs: 1, StallTimeout: time.Second, Workers: 2,
 		})
 		mem := heap(t, l, 3)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -348,8 +348,8 @@ func TestAStallNamesTheFirstSampleThatHangs(t *testing.T) {
 				}
 				return nil
 			}
-			l := newNumbers(t, numbers{n: 1 << 20, before: before}, loader.Options{
-				BatchSize: 6, Epochs: 1, StallTimeout: time.Second, Workers: 6, OnError: loader.Substitute,
+			l := newNumbers(t, numbers{n: 1 << 20, before: before}, 6, loader.Options{
+				Epochs: 1, StallTimeout: time.Second, Workers: 6, OnError: loader.Substitute,
 			})
 			run := l.Start(t.Context(), loader.Cursor{}, heap(t, l, 1))
 			_, err := run.Next(t.Context())
@@ -369,8 +369,8 @@ func TestSlowIsNotStalled(t *testing.T) {
 			time.Sleep(900 * time.Millisecond)
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 6, before: slow}, loader.Options{
-			BatchSize: 1, Epochs: 1, StallTimeout: time.Second, Workers: 1,
+		l := newNumbers(t, numbers{n: 6, before: slow}, 1, loader.Options{
+			Epochs: 1, StallTimeout: time.Second, Workers: 1,
 		})
 		mem := heap(t, l, 3)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -396,7 +396,7 @@ func TestAFailureBehindASlowBatchWaitsItsTurn(t *testing.T) {
 			}
 			return failAt(3)(nil, index, nil)
 		}
-		l := newNumbers(t, numbers{n: 4, before: before}, loader.Options{BatchSize: 1, Epochs: 1, Workers: 4})
+		l := newNumbers(t, numbers{n: 4, before: before}, 1, loader.Options{Epochs: 1, Workers: 4})
 		batches, err := readAll(t, l, loader.Cursor{}, 4)
 		require.Len(t, batches, 3)
 		var own *corrupt

@@ -46,7 +46,7 @@ func TestAFieldWrittenInPartFailsTheSample(t *testing.T) {
 						}
 						return nil
 					})
-				l, err := loader.New(ds, loader.Options{BatchSize: 2, Epochs: 1, Workers: 1})
+				l, err := loader.New(ds, 2, loader.Options{Epochs: 1, Workers: 1})
 				require.NoError(t, err)
 				mem := heap(t, l, 1)
 				run := l.Start(t.Context(), loader.Cursor{}, mem)

@@ -36,27 +36,27 @@ func encodeNumber(_ context.Context, n int, row *loader.Row) error {
 	return nil
 }
 
-func newStream(t require.TestingT, seq iter.Seq2[int, error], o loader.Options) *loader.Loader {
-	l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(seq), encodeNumber), o)
+func newStream(t require.TestingT, seq iter.Seq2[int, error], batchSize int, o loader.Options) *loader.Loader {
+	l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(seq), encodeNumber), batchSize, o)
 	require.NoError(t, err)
 	return l
 }
 
 func TestAnIterableIsTheDatasetOfTheSameSamples(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, o := drawWorld(t)
+		n, batchSize, o := drawWorld(t)
 		if o.Last == loader.Pad {
 			o.Last = loader.Exact
 		}
 		o.Shuffle, o.Epochs = false, 2
 		for rank := range o.Shard.Count {
 			o.Shard.Index = rank
-			want, err := readAll(t, newNumbers(t, numbers{n: n}, o), loader.Cursor{}, 2)
+			want, err := readAll(t, newNumbers(t, numbers{n: n}, batchSize, o), loader.Cursor{}, 2)
 			require.NoError(t, err)
 			for i := range want {
 				want[i].filled.LastOfEpoch = false // an iterable cannot know
 			}
-			l := newStream(t, upTo(n), o)
+			l := newStream(t, upTo(n), batchSize, o)
 			got, err := readAll(t, l, loader.Cursor{}, slotCount(t))
 			require.NoError(t, err)
 			require.Equal(t, want, got)
@@ -70,7 +70,7 @@ func TestAnIterableIsTheDatasetOfTheSameSamples(t *testing.T) {
 }
 
 func TestWorkersDoNotMultiplyAnIterable(t *testing.T) {
-	l := newStream(t, upTo(10), loader.Options{BatchSize: 3, Workers: 4, Epochs: 1})
+	l := newStream(t, upTo(10), 3, loader.Options{Workers: 4, Epochs: 1})
 	batches, err := readAll(t, l, loader.Cursor{}, 4)
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, indices(batches))
@@ -79,7 +79,7 @@ func TestWorkersDoNotMultiplyAnIterable(t *testing.T) {
 }
 
 func TestTheTailOfAnIterableIsDelivered(t *testing.T) {
-	batches, err := readAll(t, newStream(t, upTo(130), loader.Options{BatchSize: 64, Epochs: 1}), loader.Cursor{}, 2)
+	batches, err := readAll(t, newStream(t, upTo(130), 64, loader.Options{Epochs: 1}), loader.Cursor{}, 2)
 	require.NoError(t, err)
 	require.Len(t, batches, 3)
 	require.Equal(t, 2, batches[2].filled.N)
@@ -95,7 +95,7 @@ func TestAnIteratorThatCannotBeginAgainIsReported(t *testing.T) {
 		used = true
 		upTo(5)(yield)
 	}
-	l := newStream(t, once, loader.Options{BatchSize: 2, Epochs: 2})
+	l := newStream(t, once, 2, loader.Options{Epochs: 2})
 	batches, err := readAll(t, l, loader.Cursor{}, 2)
 	require.Len(t, batches, 3)
 	var failure *loader.Error
@@ -106,9 +106,9 @@ func TestAnIteratorThatCannotBeginAgainIsReported(t *testing.T) {
 }
 
 func TestTooShortIteratorsAreReported(t *testing.T) {
-	_, err := readAll(t, newStream(t, upTo(3), loader.Options{BatchSize: 4, Last: loader.Drop, Epochs: 1}), loader.Cursor{}, 2)
+	_, err := readAll(t, newStream(t, upTo(3), 4, loader.Options{Last: loader.Drop, Epochs: 1}), loader.Cursor{}, 2)
 	require.ErrorIs(t, err, loader.ErrTooFewSamples)
-	_, err = readAll(t, newStream(t, upTo(3), loader.Options{BatchSize: 4, Epochs: 1}), loader.Cursor{Position: 4}, 2)
+	_, err = readAll(t, newStream(t, upTo(3), 4, loader.Options{Epochs: 1}), loader.Cursor{Position: 4}, 2)
 	require.ErrorContains(t, err, "the iterator gave 3 samples where it is to go on from 4")
 }
 
@@ -149,7 +149,7 @@ func TestFailuresOfAnIterableComeAtTheirPlace(t *testing.T) {
 		for _, at := range []int{0, 7, 8, 9} { // before the first, within a batch, between two
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := newStream(t, stopAt(at, c.end), loader.Options{BatchSize: 4, Epochs: 1, Workers: 2})
+					l := newStream(t, stopAt(at, c.end), 4, loader.Options{Epochs: 1, Workers: 2})
 					batches, err := readAll(t, l, loader.Cursor{}, 3)
 					require.Len(t, batches, at/4)
 					var failure *loader.Error
@@ -179,7 +179,7 @@ func TestAnEncodeThatFailsComesBeforeTheIteratorsLaterFailure(t *testing.T) {
 		}
 		return encodeNumber(ctx, n, row)
 	}
-	l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(seq), encode), loader.Options{BatchSize: 8, Epochs: 1})
+	l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(seq), encode), 8, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 	_, err = readAll(t, l, loader.Cursor{}, 1)
 	var failure *loader.Error
@@ -198,7 +198,7 @@ func TestAnIteratorThatHangsIsNamedAsTheStage(t *testing.T) {
 				upTo(n)(yield)
 				<-release
 			}
-			l := newStream(t, seq, loader.Options{BatchSize: 4, Epochs: 1, StallTimeout: time.Second, GracePeriod: time.Second})
+			l := newStream(t, seq, 4, loader.Options{Epochs: 1, StallTimeout: time.Second, GracePeriod: time.Second})
 			mem := newLedger(t, l, 3)
 			run := l.Start(t.Context(), loader.Cursor{}, mem)
 			batches, err := readEpoch(l, run, mem.Heap)
@@ -227,7 +227,7 @@ func TestAnIteratorThatHangsIsNamedAsTheStage(t *testing.T) {
 
 func TestAnIteratorIsStoppedByItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := loader.NewIterable(waiting{}, loader.Options{BatchSize: 4})
+		l, err := loader.NewIterable(waiting{}, 4, loader.Options{})
 		require.NoError(t, err)
 		mem := heap(t, l, 2)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -255,7 +255,7 @@ func TestAnEndlessIteratorIsAbandoned(t *testing.T) {
 			for i := 0; yield(i, nil); i++ {
 			}
 		}
-		l := newStream(t, endless, loader.Options{BatchSize: 4, Workers: 3})
+		l := newStream(t, endless, 4, loader.Options{Workers: 3})
 		mem := heap(t, l, 3)
 		for i := range 300 {
 			run := l.Start(t.Context(), loader.Cursor{Position: int64(i)}, mem)
@@ -275,7 +275,7 @@ func TestAnIterableAllocatesNothingInSteadyState(t *testing.T) {
 		for i := 0; yield(i, nil); i++ {
 		}
 	}
-	l := newStream(t, endless, loader.Options{BatchSize: 16, Workers: 1})
+	l := newStream(t, endless, 16, loader.Options{Workers: 1})
 	mem := heap(t, l, 2)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
 	next := func() {

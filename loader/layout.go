@@ -60,7 +60,7 @@ func NewLayout(fields []Field, batch int) (*Layout, error) {
 		errs = append(errs, &OptionError{Option: "Fields", Value: "empty", Want: "at least one field"})
 	}
 	if batch < 1 || batch > maxBatch {
-		errs = append(errs, &OptionError{Option: "BatchSize", Value: batch, Want: fmt.Sprintf("1 to %d", maxBatch)})
+		errs = append(errs, &OptionError{Option: "batchSize", Value: batch, Want: fmt.Sprintf("1 to %d", maxBatch)})
 		batch = 0
 	}
 	l := &Layout{batch: batch}

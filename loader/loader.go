@@ -24,16 +24,17 @@ type Loader struct {
 	once        *onePass // the iterable, if it gives its samples once
 }
 
-// New makes a Loader of a dataset. Its error joins every mistake in the options
-// and the fields, each an *OptionError; a dataset without samples is
-// ErrNoSamples, and too few of them for one global batch under Drop is
+// New makes a Loader of a dataset. batchSize is the number of rows of one rank's
+// batch: 1 or more, and at most 2³¹-1 over all ranks. The error joins every mistake in
+// the batch size, the options and the fields, each an *OptionError; a dataset without
+// samples is ErrNoSamples, and too few of them for one global batch under Drop is
 // ErrTooFewSamples.
-func New(ds Dataset, o Options) (*Loader, error) {
+func New(ds Dataset, batchSize int, o Options) (*Loader, error) {
 	if err := required("Dataset", ds, "a dataset"); err != nil {
 		return nil, err
 	}
 	samples := int64(ds.Len())
-	l, err := newLoader(ds.Fields(), o)
+	l, err := newLoader(ds.Fields(), batchSize, o)
 	err = errors.Join(err, incomplete(ds))
 	if samples <= 0 {
 		err = errors.Join(err, fmt.Errorf("%w: the dataset's length is %d", ErrNoSamples, samples))
@@ -59,11 +60,11 @@ func New(ds Dataset, o Options) (*Loader, error) {
 // its part of each global batch. Shuffle, Pad and Substitute need random access,
 // and are refused. A source that gives its samples once (FromSeq) is for one
 // rank and one epoch.
-func NewIterable(it Iterable, o Options) (*Loader, error) {
+func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	if err := required("Iterable", it, "an iterable"); err != nil {
 		return nil, err
 	}
-	l, err := newLoader(it.Fields(), o)
+	l, err := newLoader(it.Fields(), batchSize, o)
 	err = errors.Join(err, incomplete(it))
 	refuse := func(bad bool, option string, value any, want string) {
 		if bad {
@@ -91,11 +92,11 @@ func NewIterable(it Iterable, o Options) (*Loader, error) {
 	return l, nil
 }
 
-func newLoader(fields []Field, o Options) (*Loader, error) {
-	invalid := o.validate()
+func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
+	invalid := o.validate(batchSize)
 	// Any batch size serves to find the mistakes in the fields; its own is
 	// reported once, with the other options.
-	rows := o.BatchSize
+	rows := batchSize
 	if rows < 1 || rows > maxBatch {
 		rows = 1
 	}
@@ -108,7 +109,7 @@ func newLoader(fields []Field, o Options) (*Loader, error) {
 		options: o,
 		layout:  layout,
 		split: split{
-			batch: int64(o.BatchSize),
+			batch: int64(batchSize),
 			rank:  int64(o.Shard.Index),
 			ranks: int64(o.Shard.Count),
 			last:  o.Last,
@@ -137,6 +138,9 @@ func fingerprint(data any, samples int64, layout *Layout) uint64 {
 
 // Layout is the layout of the batches.
 func (l *Loader) Layout() *Layout { return l.layout }
+
+// BatchSize is the number of rows of one rank's full batch.
+func (l *Loader) BatchSize() int { return l.layout.batch }
 
 // Options are the options in force: as given, with the defaults filled in.
 func (l *Loader) Options() Options { return l.options }

@@ -50,8 +50,8 @@ func (l *live) encode(ctx context.Context, n int, row *loader.Row) error {
 	return nil
 }
 
-func (l *live) loader(t require.TestingT, o loader.Options) *loader.Loader {
-	ld, err := loader.NewIterable(loader.FromSeq(numberFields, l.seq, l.encode), o)
+func (l *live) loader(t require.TestingT, batchSize int, o loader.Options) *loader.Loader {
+	ld, err := loader.NewIterable(loader.FromSeq(numberFields, l.seq, l.encode), batchSize, o)
 	require.NoError(t, err)
 	return ld
 }
@@ -63,8 +63,8 @@ func TestASourceOfOnePassLosesNothingWhenARunIsClosed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, slots := rapid.IntRange(1, 200).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "slots")
 		source := newLive(n)
-		o := loader.Options{BatchSize: rapid.IntRange(1, 9).Draw(t, "batch"), Workers: rapid.IntRange(1, 4).Draw(t, "workers"), Epochs: 1}
-		l := source.loader(t, o)
+		o := loader.Options{Workers: rapid.IntRange(1, 4).Draw(t, "workers"), Epochs: 1}
+		l := source.loader(t, rapid.IntRange(1, 9).Draw(t, "batch"), o)
 		var all []int64
 		for at, ended := (loader.Cursor{}), false; !ended; {
 			mem := heap(t, l, slots)
@@ -96,16 +96,16 @@ func TestASourceOfOnePassLosesNothingWhenARunIsClosed(t *testing.T) {
 func TestASecondPassOverASourceOfOnePassIsRefused(t *testing.T) {
 	it := loader.FromSeq(numberFields, newLive(20).seq, encodeNumber)
 	var option *loader.OptionError
-	_, err := loader.NewIterable(it, loader.Options{BatchSize: 4, Epochs: 2})
+	_, err := loader.NewIterable(it, 4, loader.Options{Epochs: 2})
 	require.ErrorAs(t, err, &option)
 	require.Equal(t, "Epochs", option.Option)
-	_, err = loader.NewIterable(it, loader.Options{BatchSize: 4, Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Count: 2}})
+	_, err = loader.NewIterable(it, 4, loader.Options{Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Count: 2}})
 	require.ErrorAs(t, err, &option)
 	require.Equal(t, "Shard.Count", option.Option)
 
-	l, err := loader.NewIterable(it, loader.Options{BatchSize: 4})
+	l, err := loader.NewIterable(it, 4, loader.Options{})
 	require.NoError(t, err)
-	second, err := loader.NewIterable(it, loader.Options{BatchSize: 5})
+	second, err := loader.NewIterable(it, 5, loader.Options{})
 	require.NoError(t, err)
 	refused := func(l *loader.Loader, at loader.Cursor, stands loader.Cursor) {
 		t.Helper()
@@ -158,7 +158,7 @@ func TestASecondPassOverASourceOfOnePassIsRefused(t *testing.T) {
 func TestAWrappedSourceOfOnePassHasOnePass(t *testing.T) {
 	for _, epochs := range []int{1, 2} {
 		l, err := loader.NewIterable(wrapped{loader.FromSeq(numberFields, newLive(20).seq, encodeNumber)},
-			loader.Options{BatchSize: 4, Epochs: epochs})
+			4, loader.Options{Epochs: epochs})
 		require.NoError(t, err)
 		batches, err := readAll(t, l, loader.Cursor{}, 3)
 		var once *loader.OnePassError
@@ -205,7 +205,7 @@ func TestASourceOfOnePassGoesOnBehindAFailure(t *testing.T) {
 					} else {
 						source.fail = fail
 					}
-					l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, source.encode), loader.Options{BatchSize: 4, Epochs: 1, Workers: 2})
+					l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, source.encode), 4, loader.Options{Epochs: 1, Workers: 2})
 					require.NoError(t, err)
 					var got []int64
 					failures, at := 0, loader.Cursor{}
@@ -258,7 +258,7 @@ func TestLeavingAnIdleSourceDoesNotWait(t *testing.T) {
 				}
 			}
 		}
-		l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encodeNumber), loader.Options{BatchSize: 2, Epochs: 1, Workers: 2})
+		l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encodeNumber), 2, loader.Options{Epochs: 1, Workers: 2})
 		require.NoError(t, err)
 		mem := heap(t, l, 3)
 		var all []int64
@@ -302,7 +302,7 @@ func TestASourceThatStallsIsNamed(t *testing.T) {
 			<-release
 		}
 		l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encodeNumber),
-			loader.Options{BatchSize: 4, Epochs: 1, StallTimeout: time.Second})
+			4, loader.Options{Epochs: 1, StallTimeout: time.Second})
 		require.NoError(t, err)
 		mem := heap(t, l, 3)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -337,7 +337,7 @@ func TestAnEncodeThatHeedsItsContextIsAskedAgain(t *testing.T) {
 				return nil
 			}
 		}
-		l, err := loader.NewIterable(loader.FromSeq(numberFields, newLive(12).seq, encode), loader.Options{BatchSize: 3, Epochs: 1, Workers: 2})
+		l, err := loader.NewIterable(loader.FromSeq(numberFields, newLive(12).seq, encode), 3, loader.Options{Epochs: 1, Workers: 2})
 		require.NoError(t, err)
 		mem := heap(t, l, 2)
 		var all []int64
@@ -366,7 +366,7 @@ func TestASampleThatIsStuckIsNotGivenToAnotherRun(t *testing.T) {
 			}
 			return nil
 		}
-		l := source.loader(t, loader.Options{BatchSize: 4, Epochs: 1, Workers: 2, GracePeriod: time.Second})
+		l := source.loader(t, 4, loader.Options{Epochs: 1, Workers: 2, GracePeriod: time.Second})
 		mem := newLedger(t, l, 3)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		b, err := read(l, run, mem.Heap)
@@ -393,7 +393,7 @@ func TestASourceOfOnePassAllocatesNothingInSteadyState(t *testing.T) {
 		for i := 0; yield(i, nil); i++ {
 		}
 	}
-	l, err := loader.NewIterable(loader.FromSeq(numberFields, endless, encodeNumber), loader.Options{BatchSize: 16, Workers: 1})
+	l, err := loader.NewIterable(loader.FromSeq(numberFields, endless, encodeNumber), 16, loader.Options{Workers: 1})
 	require.NoError(t, err)
 	mem := heap(t, l, 2)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -416,7 +416,7 @@ func TestASourceOfOnePassAllocatesNothingInSteadyState(t *testing.T) {
 // A failure of the memory is no sample's: none is dropped for it.
 func TestASourceOfOnePassLosesNothingToItsMemory(t *testing.T) {
 	source := newLive(12)
-	l := source.loader(t, loader.Options{BatchSize: 2, Workers: 1, Epochs: 1})
+	l := source.loader(t, 2, loader.Options{Workers: 1, Epochs: 1})
 	slots := heap(t, l, 2)
 	mem := &failingMemory{Memory: slots, at: 3}
 	var got []int64

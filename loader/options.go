@@ -65,12 +65,8 @@ type Shard struct {
 	Count int
 }
 
-// Options tunes a Loader. All but BatchSize may be left at zero.
+// Options tunes a Loader. The zero value is ready to use.
 type Options struct {
-	// BatchSize is the number of rows of one rank's batch: 1 or more, and at most
-	// 2³¹-1 over all ranks. There is no default, because learning rates are chosen
-	// for a batch size.
-	BatchSize int
 	// Shuffle gives every epoch its own order, a function of Seed, the epoch and
 	// the number of samples alone. Else samples come by their index.
 	Shuffle bool
@@ -105,15 +101,16 @@ type Options struct {
 	GracePeriod time.Duration
 }
 
-// validate reports every mistake at once, each as an *OptionError.
-func (o Options) validate() error {
+// validate reports every mistake in the options and in the batch size at once, each
+// as an *OptionError.
+func (o Options) validate(batchSize int) error {
 	var errs []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
 			errs = append(errs, &OptionError{Option: option, Value: value, Want: want})
 		}
 	}
-	check(o.BatchSize >= 1 && o.BatchSize <= maxBatch, "BatchSize", o.BatchSize, fmt.Sprintf("1 to %d", maxBatch))
+	check(batchSize >= 1 && batchSize <= maxBatch, "batchSize", batchSize, fmt.Sprintf("1 to %d", maxBatch))
 	check(o.Epochs >= 0, "Epochs", o.Epochs, "0 (no stated number) or more")
 	if o.Workers == Auto {
 		check(false, "Workers", "Auto", "0 (by GOMAXPROCS) or more: Auto is reserved and cannot be asked for yet")
@@ -126,8 +123,8 @@ func (o Options) validate() error {
 	check(o.Shard.Index >= 0 && o.Shard.Index < ranks, "Shard.Index", o.Shard.Index, fmt.Sprintf("0 to %d", ranks-1))
 	check(ranks == 1 || o.Last != Keep, "Last", o.Last,
 		fmt.Sprintf("Drop, Pad or Exact with %d ranks, which must make equally many steps", ranks))
-	if o.BatchSize >= 1 && o.BatchSize <= maxBatch && o.Shard.Count <= maxBatch {
-		check(o.BatchSize <= maxBatch/ranks, "BatchSize", o.BatchSize, fmt.Sprintf("at most %d rows in the global batch over %d ranks", maxBatch, ranks))
+	if batchSize >= 1 && batchSize <= maxBatch && o.Shard.Count <= maxBatch {
+		check(batchSize <= maxBatch/ranks, "batchSize", batchSize, fmt.Sprintf("at most %d rows in the global batch over %d ranks", maxBatch, ranks))
 	}
 	check(o.OnError >= Fail && o.OnError <= Substitute, "OnError", o.OnError, "Fail or Substitute")
 	check(o.MaxSubstituted >= 0, "MaxSubstituted", o.MaxSubstituted, "0 (no limit) or more")

@@ -30,33 +30,34 @@ func mistakes(t *testing.T, err error) (options []string) {
 
 func TestEachOptionOutOfRangeIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*loader.Options)
+		change func(batchSize *int, o *loader.Options)
 		want   []string
 	}{
-		"batch size 0":      {func(o *loader.Options) { o.BatchSize = 0 }, []string{"BatchSize"}},
-		"negative batch":    {func(o *loader.Options) { o.BatchSize = -3 }, []string{"BatchSize"}},
-		"negative epochs":   {func(o *loader.Options) { o.Epochs = -1 }, []string{"Epochs"}},
-		"auto workers":      {func(o *loader.Options) { o.Workers = loader.Auto }, []string{"Workers"}},
-		"negative workers":  {func(o *loader.Options) { o.Workers = -2 }, []string{"Workers"}},
-		"unknown last":      {func(o *loader.Options) { o.Last = 9 }, []string{"Last"}},
-		"negative ranks":    {func(o *loader.Options) { o.Shard.Count = -1 }, []string{"Shard.Count"}},
-		"rank out of range": {func(o *loader.Options) { o.Shard = loader.Shard{Index: 1} }, []string{"Shard.Index"}},
-		"negative rank":     {func(o *loader.Options) { o.Shard = loader.Shard{Index: -1} }, []string{"Shard.Index"}},
-		"keep with ranks":   {func(o *loader.Options) { o.Shard.Count = 2 }, []string{"Last"}},
-		"unknown policy":    {func(o *loader.Options) { o.OnError = 2 }, []string{"OnError"}},
-		"limit without":     {func(o *loader.Options) { o.MaxSubstituted = 2 }, []string{"MaxSubstituted"}},
-		"negative limit": {func(o *loader.Options) { o.OnError, o.MaxSubstituted = loader.Substitute, -1 },
+		"batch size 0":      {func(batchSize *int, o *loader.Options) { *batchSize = 0 }, []string{"batchSize"}},
+		"negative batch":    {func(batchSize *int, o *loader.Options) { *batchSize = -3 }, []string{"batchSize"}},
+		"negative epochs":   {func(batchSize *int, o *loader.Options) { o.Epochs = -1 }, []string{"Epochs"}},
+		"auto workers":      {func(batchSize *int, o *loader.Options) { o.Workers = loader.Auto }, []string{"Workers"}},
+		"negative workers":  {func(batchSize *int, o *loader.Options) { o.Workers = -2 }, []string{"Workers"}},
+		"unknown last":      {func(batchSize *int, o *loader.Options) { o.Last = 9 }, []string{"Last"}},
+		"negative ranks":    {func(batchSize *int, o *loader.Options) { o.Shard.Count = -1 }, []string{"Shard.Count"}},
+		"rank out of range": {func(batchSize *int, o *loader.Options) { o.Shard = loader.Shard{Index: 1} }, []string{"Shard.Index"}},
+		"negative rank":     {func(batchSize *int, o *loader.Options) { o.Shard = loader.Shard{Index: -1} }, []string{"Shard.Index"}},
+		"keep with ranks":   {func(batchSize *int, o *loader.Options) { o.Shard.Count = 2 }, []string{"Last"}},
+		"unknown policy":    {func(batchSize *int, o *loader.Options) { o.OnError = 2 }, []string{"OnError"}},
+		"limit without":     {func(batchSize *int, o *loader.Options) { o.MaxSubstituted = 2 }, []string{"MaxSubstituted"}},
+		"negative limit": {func(batchSize *int, o *loader.Options) { o.OnError, o.MaxSubstituted = loader.Substitute, -1 },
 			[]string{"MaxSubstituted"}},
-		"negative timeout": {func(o *loader.Options) { o.StallTimeout = -1 }, []string{"StallTimeout"}},
-		"negative grace":   {func(o *loader.Options) { o.GracePeriod = -1 }, []string{"GracePeriod"}},
-		"all at once": {func(o *loader.Options) {
+		"negative timeout": {func(batchSize *int, o *loader.Options) { o.StallTimeout = -1 }, []string{"StallTimeout"}},
+		"negative grace":   {func(batchSize *int, o *loader.Options) { o.GracePeriod = -1 }, []string{"GracePeriod"}},
+		"all at once": {func(batchSize *int, o *loader.Options) {
+			*batchSize = 0
 			*o = loader.Options{Epochs: -1, Workers: -5, StallTimeout: -1}
-		}, []string{"BatchSize", "Epochs", "Workers", "StallTimeout"}},
+		}, []string{"batchSize", "Epochs", "Workers", "StallTimeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := loader.Options{BatchSize: 2}
-			c.change(&o)
-			_, err := loader.New(numbers{n: 10}, o)
+			batchSize, o := 2, loader.Options{}
+			c.change(&batchSize, &o)
+			_, err := loader.New(numbers{n: 10}, batchSize, o)
 			require.Equal(t, c.want, mistakes(t, err))
 		})
 	}
@@ -64,36 +65,37 @@ func TestEachOptionOutOfRangeIsNamed(t *testing.T) {
 
 func TestAGlobalBatchThatOverflowsIsRefused(t *testing.T) {
 	nothing := []loader.Field{{Name: "nothing", DType: dtype.Int8, Shape: []int{0}}}
-	_, err := loader.New(loader.FromSlice(make([]int, 5), nothing, encodeNumber), loader.Options{
-		BatchSize: math.MaxInt / 2, Last: loader.Pad, Shard: loader.Shard{Count: 3},
+	_, err := loader.New(loader.FromSlice(make([]int, 5), nothing, encodeNumber), math.MaxInt/2, loader.Options{
+		Last: loader.Pad, Shard: loader.Shard{Count: 3},
 	})
-	require.Equal(t, []string{"BatchSize"}, mistakes(t, err))
+	require.Equal(t, []string{"batchSize"}, mistakes(t, err))
 }
 
 func TestOptionsThatNeedRandomAccessAreRefusedForIterables(t *testing.T) {
 	_, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(upTo(3)), encodeNumber),
-		loader.Options{BatchSize: 2, Shuffle: true, Last: loader.Pad, OnError: loader.Substitute})
+		2, loader.Options{Shuffle: true, Last: loader.Pad, OnError: loader.Substitute})
 	require.Equal(t, []string{"Shuffle", "Last", "OnError"}, mistakes(t, err))
-	_, err = loader.NewIterable(nil, loader.Options{BatchSize: 1})
+	_, err = loader.NewIterable(nil, 1, loader.Options{})
 	require.Equal(t, []string{"Iterable"}, mistakes(t, err))
-	_, err = loader.New(nil, loader.Options{BatchSize: 1})
+	_, err = loader.New(nil, 1, loader.Options{})
 	require.Equal(t, []string{"Dataset"}, mistakes(t, err))
 }
 
 func TestTooFewSamplesAreRefused(t *testing.T) {
 	for _, last := range []loader.LastPolicy{loader.Keep, loader.Drop, loader.Pad, loader.Exact} {
-		_, err := loader.New(numbers{}, loader.Options{BatchSize: 2, Last: last})
+		_, err := loader.New(numbers{}, 2, loader.Options{Last: last})
 		require.ErrorIs(t, err, loader.ErrNoSamples)
 	}
-	_, err := loader.New(numbers{n: 3}, loader.Options{BatchSize: 4, Last: loader.Drop})
+	_, err := loader.New(numbers{n: 3}, 4, loader.Options{Last: loader.Drop})
 	require.ErrorIs(t, err, loader.ErrTooFewSamples)
 }
 
 func TestDefaultsAreFilledIn(t *testing.T) {
-	l := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 2})
+	l := newNumbers(t, numbers{n: 10}, 2, loader.Options{})
 	require.Equal(t, loader.Options{
-		BatchSize: 2, Workers: max(1, runtime.GOMAXPROCS(0)-2), Shard: loader.Shard{Count: 1}, GracePeriod: 5 * time.Second,
+		Workers: max(1, runtime.GOMAXPROCS(0)-2), Shard: loader.Shard{Count: 1}, GracePeriod: 5 * time.Second,
 	}, l.Options())
+	require.Equal(t, 2, l.BatchSize())
 	require.Equal(t, "Keep Exact LastPolicy(7) Substitute", loader.Keep.String()+" "+loader.Exact.String()+
 		" "+loader.LastPolicy(7).String()+" "+loader.Substitute.String())
 }
@@ -150,7 +152,7 @@ func TestFieldsThatCannotBeLaidOut(t *testing.T) {
 	_, err := loader.NewLayout([]loader.Field{x(math.MaxInt, 0, math.MaxInt)}, 10)
 	require.NoError(t, err, "no elements, no bytes")
 	_, err = loader.NewLayout([]loader.Field{x()}, 0)
-	require.Equal(t, []string{"BatchSize"}, mistakes(t, err))
+	require.Equal(t, []string{"batchSize"}, mistakes(t, err))
 }
 
 func TestSamplesOverFourGiB(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 func order(t require.TestingT, n int, seed uint64, epoch int) []int {
-	l, err := loader.New(numbers{n: n}, loader.Options{BatchSize: 1, Shuffle: true, Seed: seed})
+	l, err := loader.New(numbers{n: n}, 1, loader.Options{Shuffle: true, Seed: seed})
 	require.NoError(t, err)
 	o := l.Order(epoch)
 	indices := make([]int, n)
@@ -47,7 +47,7 @@ func intsToBytes(s []int) (b []byte) {
 }
 
 func TestOrderWithoutShuffleIsByIndex(t *testing.T) {
-	l, err := loader.New(numbers{n: 5}, loader.Options{BatchSize: 1})
+	l, err := loader.New(numbers{n: 5}, 1, loader.Options{})
 	require.NoError(t, err)
 	o := l.Order(3)
 	dst := make([]int, 12)
@@ -58,7 +58,7 @@ func TestOrderWithoutShuffleIsByIndex(t *testing.T) {
 func TestFillAgreesWithAtAndWraps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 700).Draw(t, "n")
-		l, err := loader.New(numbers{n: n}, loader.Options{BatchSize: 1, Shuffle: true, Seed: rapid.Uint64().Draw(t, "seed")})
+		l, err := loader.New(numbers{n: n}, 1, loader.Options{Shuffle: true, Seed: rapid.Uint64().Draw(t, "seed")})
 		require.NoError(t, err)
 		o := l.Order(rapid.IntRange(0, 5).Draw(t, "epoch"))
 		from := rapid.Int64Range(0, int64(3*n)).Draw(t, "from")

@@ -104,8 +104,8 @@ func TestASampleIsEncodedOrClosed(t *testing.T) {
 						it = loader.FromSeq(numberFields, iter.Seq2[*owner, error](source.seq), encode)
 					}
 					o := c.o
-					o.BatchSize, o.Workers, o.Epochs = 4, workers, 1
-					l, err := loader.NewIterable(it, o)
+					o.Workers, o.Epochs = workers, 1
+					l, err := loader.NewIterable(it, 4, o)
 					require.NoError(t, err)
 					mem := heap(t, l, 3)
 					run := l.Start(t.Context(), loader.Cursor{Position: c.at}, mem)
@@ -128,7 +128,7 @@ func TestAnEncoderIsEncodedOrClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for stop := range 20 {
 			source := &owners{n: 62}
-			l, err := loader.NewIterable(source, loader.Options{BatchSize: 4, Workers: 2, Epochs: 1})
+			l, err := loader.NewIterable(source, 4, loader.Options{Workers: 2, Epochs: 1})
 			require.NoError(t, err)
 			mem := heap(t, l, 3)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func TestAFailureToCloseASampleIsReported(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := &owners{n: 62, close: fail}
 				l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(iter.Seq2[*owner, error](source.seq)), encodeOwner),
-					loader.Options{BatchSize: 4, Workers: 1, Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}})
+					4, loader.Options{Workers: 1, Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}})
 				require.NoError(t, err)
 				mem := heap(t, l, 3)
 				run := l.Start(t.Context(), loader.Cursor{}, mem)

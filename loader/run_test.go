@@ -13,14 +13,14 @@ import (
 	"github.com/leat-go/leat/loader"
 )
 
-func newNumbers(t require.TestingT, ds numbers, o loader.Options) *loader.Loader {
-	l, err := loader.New(ds, o)
+func newNumbers(t require.TestingT, ds numbers, batchSize int, o loader.Options) *loader.Loader {
+	l, err := loader.New(ds, batchSize, o)
 	require.NoError(t, err)
 	return l
 }
 
 func TestEpochsEndOnceAndTheDataForEver(t *testing.T) {
-	l := newNumbers(t, numbers{n: 5}, loader.Options{BatchSize: 2, Epochs: 3})
+	l := newNumbers(t, numbers{n: 5}, 2, loader.Options{Epochs: 3})
 	mem := heap(t, l, 2)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
 	for epoch := range 3 {
@@ -43,7 +43,7 @@ func TestEpochsEndOnceAndTheDataForEver(t *testing.T) {
 }
 
 func TestOneLoaderServesManyPasses(t *testing.T) {
-	l := newNumbers(t, numbers{n: 7}, loader.Options{BatchSize: 3, Shuffle: true, Epochs: 1})
+	l := newNumbers(t, numbers{n: 7}, 3, loader.Options{Shuffle: true, Epochs: 1})
 	first, err := readAll(t, l, loader.Cursor{}, 2)
 	require.NoError(t, err)
 	for range 2 {
@@ -54,7 +54,7 @@ func TestOneLoaderServesManyPasses(t *testing.T) {
 }
 
 func TestRunsOfOneLoaderDoNotDisturbEachOther(t *testing.T) {
-	l := newNumbers(t, numbers{n: 500}, loader.Options{BatchSize: 7, Shuffle: true, Epochs: 2, Workers: 2})
+	l := newNumbers(t, numbers{n: 500}, 7, loader.Options{Shuffle: true, Epochs: 2, Workers: 2})
 	want, err := readAll(t, l, loader.Cursor{}, 2)
 	require.NoError(t, err)
 	var all [4][]batch
@@ -72,7 +72,7 @@ func TestRunsOfOneLoaderDoNotDisturbEachOther(t *testing.T) {
 
 func TestWithANumberOfEpochsTheRunWorksAheadOverTheBorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNumbers(t, numbers{n: 2}, loader.Options{BatchSize: 2, Epochs: 2})
+		l := newNumbers(t, numbers{n: 2}, 2, loader.Options{Epochs: 2})
 		mem := heap(t, l, 4)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		synctest.Wait()
@@ -83,7 +83,7 @@ func TestWithANumberOfEpochsTheRunWorksAheadOverTheBorder(t *testing.T) {
 
 func TestWithoutANumberOfEpochsTheBorderWaitsToBeAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNumbers(t, numbers{n: 2}, loader.Options{BatchSize: 2, Workers: 1})
+		l := newNumbers(t, numbers{n: 2}, 2, loader.Options{Workers: 1})
 		mem := heap(t, l, 4)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		for epoch := range 5 {
@@ -105,7 +105,7 @@ func TestReadyTellsWhetherNextWouldWait(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 2, before: slow}, loader.Options{BatchSize: 1, Workers: 1, Epochs: 2})
+		l := newNumbers(t, numbers{n: 2, before: slow}, 1, loader.Options{Workers: 1, Epochs: 2})
 		mem := heap(t, l, 4)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		for range 2 {
@@ -126,7 +126,7 @@ func TestReadyTellsWhetherNextWouldWait(t *testing.T) {
 		require.NoError(t, run.Close())
 		require.True(t, run.Ready(), "and so is an error")
 
-		l = newNumbers(t, numbers{n: 1}, loader.Options{BatchSize: 1})
+		l = newNumbers(t, numbers{n: 1}, 1, loader.Options{})
 		run = l.Start(t.Context(), loader.Cursor{Position: 1}, mem)
 		synctest.Wait()
 		require.True(t, run.Ready())
@@ -148,7 +148,7 @@ func TestTheFirstBatchTakesSamplesByWorkers(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 				return nil
 			}
-			l := newNumbers(t, numbers{n: c.samples, before: slow}, loader.Options{BatchSize: c.samples, Workers: c.workers, Epochs: 1})
+			l := newNumbers(t, numbers{n: c.samples, before: slow}, c.samples, loader.Options{Workers: c.workers, Epochs: 1})
 			mem := heap(t, l, 1)
 			began := time.Now()
 			run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -169,7 +169,7 @@ func TestTheFirstBatchTakesSamplesByWorkers(t *testing.T) {
 
 func TestASlowConsumerIsSeenAsAWaitForSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 1, Epochs: 1})
+		l := newNumbers(t, numbers{n: 10}, 1, loader.Options{Epochs: 1})
 		mem := heap(t, l, 1)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		for range 10 {
@@ -194,7 +194,7 @@ func TestSmallEpochsDoNotStarve(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 3, before: slow}, loader.Options{BatchSize: 1, Workers: 1, Epochs: 10})
+		l := newNumbers(t, numbers{n: 3, before: slow}, 1, loader.Options{Workers: 1, Epochs: 10})
 		mem := heap(t, l, 3)
 		began := time.Now()
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -215,7 +215,7 @@ func TestSmallEpochsDoNotStarve(t *testing.T) {
 
 func TestRandomNumbersBelongToSeedEpochAndPosition(t *testing.T) {
 	batches := func(seed uint64, workers int) []batch {
-		l := newNumbers(t, numbers{n: 100}, loader.Options{BatchSize: 8, Shuffle: true, Seed: seed, Epochs: 2, Workers: workers})
+		l := newNumbers(t, numbers{n: 100}, 8, loader.Options{Shuffle: true, Seed: seed, Epochs: 2, Workers: workers})
 		all, err := readAll(t, l, loader.Cursor{}, 3)
 		require.NoError(t, err)
 		return all
@@ -234,7 +234,7 @@ func TestRandomNumbersBelongToSeedEpochAndPosition(t *testing.T) {
 }
 
 func TestACursorOutsideTheDataIsReported(t *testing.T) {
-	l := newNumbers(t, numbers{n: 5}, loader.Options{BatchSize: 2, Epochs: 3})
+	l := newNumbers(t, numbers{n: 5}, 2, loader.Options{Epochs: 3})
 	for _, at := range []loader.Cursor{{Epoch: -1}, {Position: -1}, {Position: 6}} {
 		run := l.Start(t.Context(), at, heap(t, l, 1))
 		var bad *loader.StateError
@@ -253,7 +253,7 @@ func TestACursorOutsideTheDataIsReported(t *testing.T) {
 }
 
 func TestASlotTooSmallIsReported(t *testing.T) {
-	l := newNumbers(t, numbers{n: 5}, loader.Options{BatchSize: 2, Epochs: 1})
+	l := newNumbers(t, numbers{n: 5}, 2, loader.Options{Epochs: 1})
 	mem, err := loader.NewHeap(l.Layout().Size()-1, 1)
 	require.NoError(t, err)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -275,7 +275,7 @@ func TestEmptyFieldsAndBatches(t *testing.T) {
 			}
 			return nil
 		})
-	l, err := loader.New(ds, loader.Options{BatchSize: 2, Epochs: 1})
+	l, err := loader.New(ds, 2, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 	require.Zero(t, l.Layout().Size())
 	mem := heap(t, l, 2)
@@ -294,7 +294,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if testing.CoverMode() != "" {
 		t.Skip("coverage counts its own allocations")
 	}
-	l := newNumbers(t, numbers{n: 1 << 20}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2, Epochs: 1, Last: loader.Drop})
+	l := newNumbers(t, numbers{n: 1 << 20}, 16, loader.Options{Shuffle: true, Workers: 2, Epochs: 1, Last: loader.Drop})
 	mem := heap(t, l, 4)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
 	next := func() {

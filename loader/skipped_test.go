@@ -73,7 +73,7 @@ func TestAFailureInADroppedRemainderIsNoFailure(t *testing.T) {
 								return nil
 							}
 							l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(samples), encode),
-								loader.Options{BatchSize: 4, Workers: workers, Last: loader.Drop, Epochs: epochs})
+								4, loader.Options{Workers: workers, Last: loader.Drop, Epochs: epochs})
 							require.NoError(t, err)
 							batches, err := readAll(t, l, loader.Cursor{}, slots)
 							require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestABatchThatACancelLeftUnreadIsNotDelivered(t *testing.T) {
 		for looks := range 3 {
 			t.Run(fmt.Sprintf("%s/looks=%d", name, looks), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := newNumbers(t, numbers{n: 64, before: c.read}, loader.Options{BatchSize: 32, Workers: 2, Epochs: 1, OnError: c.policy})
+					l := newNumbers(t, numbers{n: 64, before: c.read}, 32, loader.Options{Workers: 2, Epochs: 1, OnError: c.policy})
 					mem := heap(t, l, 1)
 					stain(t, mem)
 					ctx, cancel := context.WithCancelCause(t.Context())
@@ -176,7 +176,7 @@ func TestNoWorkerBeginsASampleAfterTheEnd(t *testing.T) {
 						}
 						return nil
 					}
-					l := newNumbers(t, numbers{n: 1 << 20, before: read}, loader.Options{BatchSize: 1 << 16, Workers: 1, OnError: policy})
+					l := newNumbers(t, numbers{n: 1 << 20, before: read}, 1<<16, loader.Options{Workers: 1, OnError: policy})
 					run := l.Start(ctx, loader.Cursor{}, heap(t, l, 1))
 					synctest.Wait()
 					require.NoError(t, run.Close())
@@ -194,7 +194,7 @@ func TestQuickReadsAreNotCalledStuck(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			return nil
 		}
-		l := newNumbers(t, numbers{n: 4096, before: read}, loader.Options{BatchSize: 512, Workers: 4, GracePeriod: time.Second})
+		l := newNumbers(t, numbers{n: 4096, before: read}, 512, loader.Options{Workers: 4, GracePeriod: time.Second})
 		mem := heap(t, l, 4)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		time.Sleep(30 * time.Millisecond)
@@ -224,8 +224,8 @@ func TestGoexitInASubstituteIsAFailure(t *testing.T) {
 						}
 						return nil
 					}
-					l := newNumbers(t, numbers{n: 8, before: read}, loader.Options{
-						BatchSize: 8, Workers: workers, Epochs: 1, OnError: loader.Substitute, Seed: 3})
+					l := newNumbers(t, numbers{n: 8, before: read}, 8, loader.Options{
+						Workers: workers, Epochs: 1, OnError: loader.Substitute, Seed: 3})
 					mem := heap(t, l, 1)
 					stain(t, mem)
 					run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -304,7 +304,7 @@ func TestAnIteratorThatMisbehavesIsAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, err := loader.NewIterable(c.source, loader.Options{BatchSize: 2, Workers: 2, Epochs: 2})
+				l, err := loader.NewIterable(c.source, 2, loader.Options{Workers: 2, Epochs: 2})
 				require.NoError(t, err)
 				mem := heap(t, l, 3)
 				run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -345,7 +345,7 @@ func TestAnIteratorsCleanUpIsUserCode(t *testing.T) {
 					for i := 0; yield(encoder(i), nil); i++ {
 					}
 				}}
-				l, err := loader.NewIterable(endless, loader.Options{BatchSize: 2, Workers: 1, GracePeriod: time.Second})
+				l, err := loader.NewIterable(endless, 2, loader.Options{Workers: 1, GracePeriod: time.Second})
 				require.NoError(t, err)
 				mem := heap(t, l, 2)
 				run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -374,7 +374,7 @@ func TestAPanicAfterTheEndIsClosesError(t *testing.T) {
 			<-ctx.Done()
 			panic("torn down")
 		}
-		l := newNumbers(t, numbers{n: 8, before: read}, loader.Options{BatchSize: 4, Workers: 2})
+		l := newNumbers(t, numbers{n: 8, before: read}, 4, loader.Options{Workers: 2})
 		run := l.Start(t.Context(), loader.Cursor{}, heap(t, l, 2))
 		synctest.Wait()
 		err := run.Close()
@@ -414,10 +414,10 @@ func TestAMemoryThatMisbehavesIsAFailure(t *testing.T) {
 		for _, iterable := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/iterable=%v", name, iterable), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					o := loader.Options{BatchSize: 2, Workers: 2, Epochs: 2}
-					l := newNumbers(t, numbers{n: 20}, o)
+					o := loader.Options{Workers: 2, Epochs: 2}
+					l := newNumbers(t, numbers{n: 20}, 2, o)
 					if iterable {
-						l = newStream(t, upTo(20), o)
+						l = newStream(t, upTo(20), 2, o)
 					}
 					mem := &oddMemory{Heap: heap(t, l, 4)}
 					mem.get = func(_ context.Context, n int, get func() (loader.Slot, error)) (loader.Slot, error) {
@@ -448,7 +448,7 @@ func TestAMemoryThatMisbehavesIsAFailure(t *testing.T) {
 
 func TestAMemoryThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNumbers(t, numbers{n: 20}, loader.Options{BatchSize: 2, Workers: 2, GracePeriod: time.Second})
+		l := newNumbers(t, numbers{n: 20}, 2, loader.Options{Workers: 2, GracePeriod: time.Second})
 		mem := &oddMemory{Heap: heap(t, l, 4)}
 		mem.get = func(_ context.Context, n int, get func() (loader.Slot, error)) (loader.Slot, error) {
 			if n == 2 {

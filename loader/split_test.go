@@ -11,11 +11,11 @@ import (
 )
 
 // world runs every rank of a world from a cursor and returns its batches.
-func world(t require.TestingT, n int, o loader.Options, at loader.Cursor, slots int) [][]batch {
+func world(t require.TestingT, n int, batchSize int, o loader.Options, at loader.Cursor, slots int) [][]batch {
 	ranks := make([][]batch, max(o.Shard.Count, 1))
 	for rank := range ranks {
 		o.Shard.Index = rank
-		l, err := loader.New(numbers{n: n}, o)
+		l, err := loader.New(numbers{n: n}, batchSize, o)
 		require.NoError(t, err)
 		ranks[rank], err = readAll(t, l, at, slots)
 		require.NoError(t, err)
@@ -36,32 +36,32 @@ func globals(ranks [][]batch) (steps [][]int64) {
 	return steps
 }
 
-// drawWorld draws options for one epoch of n samples that New accepts.
-func drawWorld(t *rapid.T) (n int, o loader.Options) {
+// drawWorld draws what New accepts for one epoch of n samples.
+func drawWorld(t *rapid.T) (n, batchSize int, o loader.Options) {
+	batchSize = rapid.IntRange(1, 7).Draw(t, "batch")
 	o = loader.Options{
-		BatchSize: rapid.IntRange(1, 7).Draw(t, "batch"),
-		Shuffle:   rapid.Bool().Draw(t, "shuffle"),
-		Seed:      rapid.Uint64().Draw(t, "seed"),
-		Workers:   rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "workers"),
-		Epochs:    1,
-		Last:      rapid.SampledFrom([]loader.LastPolicy{loader.Drop, loader.Pad, loader.Exact}).Draw(t, "last"),
-		Shard:     loader.Shard{Count: rapid.SampledFrom([]int{1, 2, 3, 4, 8}).Draw(t, "ranks")},
+		Shuffle: rapid.Bool().Draw(t, "shuffle"),
+		Seed:    rapid.Uint64().Draw(t, "seed"),
+		Workers: rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "workers"),
+		Epochs:  1,
+		Last:    rapid.SampledFrom([]loader.LastPolicy{loader.Drop, loader.Pad, loader.Exact}).Draw(t, "last"),
+		Shard:   loader.Shard{Count: rapid.SampledFrom([]int{1, 2, 3, 4, 8}).Draw(t, "ranks")},
 	}
-	global := o.BatchSize * o.Shard.Count
+	global := batchSize * o.Shard.Count
 	least := 1
 	if o.Last == loader.Drop {
 		least = global
 	}
-	return rapid.IntRange(least, 3*global+1).Draw(t, "n"), o
+	return rapid.IntRange(least, 3*global+1).Draw(t, "n"), batchSize, o
 }
 
 func slotCount(t *rapid.T) int { return rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "slots") }
 
 func TestRanksShareEachEpochExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, o := drawWorld(t)
-		ranks := world(t, n, o, loader.Cursor{}, slotCount(t))
-		l, err := loader.New(numbers{n: n}, o)
+		n, batchSize, o := drawWorld(t)
+		ranks := world(t, n, batchSize, o, loader.Cursor{}, slotCount(t))
+		l, err := loader.New(numbers{n: n}, batchSize, o)
 		require.NoError(t, err)
 		steps, known := l.Batches()
 		require.True(t, known)
@@ -75,7 +75,7 @@ func TestRanksShareEachEpochExactly(t *testing.T) {
 		}
 		used := n
 		if o.Last == loader.Drop {
-			used -= n % (o.BatchSize * o.Shard.Count)
+			used -= n % (batchSize * o.Shard.Count)
 		}
 		want := make([]int, used)
 		epoch := l.Order(0)
@@ -89,14 +89,14 @@ func TestRanksShareEachEpochExactly(t *testing.T) {
 
 func TestPaddingWrapsToTheHeadOfTheSameEpoch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, o := drawWorld(t)
+		n, batchSize, o := drawWorld(t)
 		o.Last = loader.Pad
-		l, err := loader.New(numbers{n: max(n, 1)}, o)
+		l, err := loader.New(numbers{n: max(n, 1)}, batchSize, o)
 		require.NoError(t, err)
 		order := l.Order(0)
-		for _, batches := range world(t, n, o, loader.Cursor{}, 2) {
+		for _, batches := range world(t, n, batchSize, o, loader.Cursor{}, 2) {
 			for _, b := range batches {
-				require.Equal(t, o.BatchSize, b.filled.N)
+				require.Equal(t, batchSize, b.filled.N)
 				for row, index := range b.indices {
 					position := b.filled.Position + int64(row)
 					require.EqualValues(t, order.At(position), index)
@@ -110,19 +110,19 @@ func TestPaddingWrapsToTheHeadOfTheSameEpoch(t *testing.T) {
 
 func TestWorkersAndSlotsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, o := drawWorld(t)
-		want := world(t, n, o, loader.Cursor{}, 1)
+		n, batchSize, o := drawWorld(t)
+		want := world(t, n, batchSize, o, loader.Cursor{}, 1)
 		o.Workers = rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "other workers")
-		require.Equal(t, want, world(t, n, o, loader.Cursor{}, slotCount(t)))
+		require.Equal(t, want, world(t, n, batchSize, o, loader.Cursor{}, slotCount(t)))
 	})
 }
 
 func TestWorldsOfTheSameGlobalBatchTrainOnTheSameSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, o := drawWorld(t)
-		want := globals(world(t, n, o, loader.Cursor{}, 2))
-		o.BatchSize, o.Shard.Count = o.BatchSize*o.Shard.Count, 1
-		require.Equal(t, want, globals(world(t, n, o, loader.Cursor{}, 2)))
+		n, batchSize, o := drawWorld(t)
+		want := globals(world(t, n, batchSize, o, loader.Cursor{}, 2))
+		batchSize, o.Shard.Count = batchSize*o.Shard.Count, 1
+		require.Equal(t, want, globals(world(t, n, batchSize, o, loader.Cursor{}, 2)))
 	})
 }
 
@@ -130,9 +130,9 @@ func TestWorldsOfTheSameGlobalBatchTrainOnTheSameSteps(t *testing.T) {
 // stop, with other workers and slots and even with other ranks.
 func TestResumingIsTheUninterruptedRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, o := drawWorld(t)
+		n, batchSize, o := drawWorld(t)
 		o.Epochs = 2
-		whole := world(t, n, o, loader.Cursor{}, 2)
+		whole := world(t, n, batchSize, o, loader.Cursor{}, 2)
 		stop := rapid.IntRange(0, len(whole[0])-1).Draw(t, "stop")
 		after := whole[0][stop].filled.After
 		for _, batches := range whole {
@@ -140,27 +140,27 @@ func TestResumingIsTheUninterruptedRun(t *testing.T) {
 		}
 
 		o.Workers = rapid.SampledFrom([]int{1, 3}).Draw(t, "other workers")
-		rest := world(t, n, o, after, slotCount(t))
+		rest := world(t, n, batchSize, o, after, slotCount(t))
 		for rank := range whole {
 			require.Equal(t, whole[rank], append(whole[rank][:stop+1:stop+1], rest[rank]...))
 		}
-		if ranks := o.Shard.Count; o.BatchSize%2 == 0 {
-			o.BatchSize, o.Shard.Count = o.BatchSize/2, 2*ranks
+		if ranks := o.Shard.Count; batchSize%2 == 0 {
+			batchSize, o.Shard.Count = batchSize/2, 2*ranks
 			want := globals(whole)
-			require.Equal(t, want, append(want[:stop+1:stop+1], globals(world(t, n, o, after, 2))...))
+			require.Equal(t, want, append(want[:stop+1:stop+1], globals(world(t, n, batchSize, o, after, 2))...))
 		}
 	})
 }
 
 func TestStoppingAtEveryBatchAndResumingTwice(t *testing.T) {
-	o := loader.Options{BatchSize: 4, Shuffle: true, Seed: 9, Epochs: 2, Workers: 2}
-	l := newNumbers(t, numbers{n: 103}, o)
+	o := loader.Options{Shuffle: true, Seed: 9, Epochs: 2, Workers: 2}
+	l := newNumbers(t, numbers{n: 103}, 4, o)
 	whole, err := readAll(t, l, loader.Cursor{}, 3)
 	require.NoError(t, err)
 	require.Len(t, whole, 52)
 	for first := range whole {
 		o.Workers = 1 + first%3
-		l := newNumbers(t, numbers{n: 103}, o)
+		l := newNumbers(t, numbers{n: 103}, 4, o)
 		state := l.StateAt(whole[first].filled.After)
 		mem := heap(t, l, 1+first%4)
 		run := l.Start(t.Context(), state.Cursor(), mem)
@@ -183,24 +183,23 @@ func TestStoppingAtEveryBatchAndResumingTwice(t *testing.T) {
 // With another global batch the batches begin at the cursor, wherever it is, and
 // the order goes on as it was.
 func TestResumingInAnotherWorldBeginsAtTheCursor(t *testing.T) {
-	o := loader.Options{BatchSize: 2, Shuffle: true, Seed: 5, Epochs: 1, Last: loader.Drop, Shard: loader.Shard{Count: 3}}
-	first := world(t, 20, o, loader.Cursor{}, 2)
+	o := loader.Options{Shuffle: true, Seed: 5, Epochs: 1, Last: loader.Drop, Shard: loader.Shard{Count: 3}}
+	first := world(t, 20, 2, o, loader.Cursor{}, 2)
 	after := first[0][0].filled.After
 	require.Equal(t, loader.Cursor{Position: 6}, after)
 
-	o.BatchSize, o.Shard.Count = 5, 1
-	rest := world(t, 20, o, after, 2)[0]
+	o.Shard.Count = 1
+	rest := world(t, 20, 5, o, after, 2)[0]
 	require.Len(t, rest, 2, "14 samples are left, and Drop applies to them")
 	require.Equal(t, loader.Cursor{Position: 16}, rest[1].filled.After)
-	o.BatchSize = 20
-	all := world(t, 20, o, loader.Cursor{}, 2)[0]
+	all := world(t, 20, 20, o, loader.Cursor{}, 2)[0]
 	require.Equal(t, indices(all)[:16], append(globals(first[:])[0], indices(rest)...))
 }
 
 func TestTenSamplesOnFourRanks(t *testing.T) {
 	valid := func(batch int, last loader.LastPolicy) (counts [][]int, total int) {
-		o := loader.Options{BatchSize: batch, Epochs: 1, Last: last, Shard: loader.Shard{Count: 4}}
-		for _, batches := range world(t, 10, o, loader.Cursor{}, 2) {
+		o := loader.Options{Epochs: 1, Last: last, Shard: loader.Shard{Count: 4}}
+		for _, batches := range world(t, 10, batch, o, loader.Cursor{}, 2) {
 			var rank []int
 			for _, b := range batches {
 				rank = append(rank, b.filled.Valid)
@@ -221,15 +220,15 @@ func TestTenSamplesOnFourRanks(t *testing.T) {
 
 	counts, _ = valid(3, loader.Pad)
 	require.Equal(t, [][]int{{3}, {3}, {3}, {1}}, counts)
-	o := loader.Options{BatchSize: 3, Epochs: 1, Last: loader.Pad, Shard: loader.Shard{Count: 4}}
+	o := loader.Options{Epochs: 1, Last: loader.Pad, Shard: loader.Shard{Count: 4}}
 	var got []int64
-	for _, batches := range world(t, 10, o, loader.Cursor{}, 2) {
+	for _, batches := range world(t, 10, 3, o, loader.Cursor{}, 2) {
 		got = append(got, batches[0].indices...)
 	}
 	require.Equal(t, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1}, got)
 
 	o.Last = loader.Drop
-	_, err := loader.New(numbers{n: 10}, o)
+	_, err := loader.New(numbers{n: 10}, 3, o)
 	require.ErrorIs(t, err, loader.ErrTooFewSamples)
 	require.ErrorContains(t, err, "10 samples, and 4 ranks of batch size 3 take 12 at a time")
 }
@@ -251,8 +250,8 @@ func TestRanksOfUnevenDatasetsMakeEquallyManySteps(t *testing.T) {
 		{1, 1, 4, loader.Exact, 1},
 	} {
 		for rank := range c.ranks {
-			l, err := loader.New(numbers{n: c.n}, loader.Options{
-				BatchSize: c.batch, Last: c.last, Shard: loader.Shard{Index: rank, Count: c.ranks}, Epochs: 1,
+			l, err := loader.New(numbers{n: c.n}, c.batch, loader.Options{
+				Last: c.last, Shard: loader.Shard{Index: rank, Count: c.ranks}, Epochs: 1,
 			})
 			require.NoError(t, err)
 			steps, _ := l.Batches()
@@ -266,8 +265,8 @@ func TestRanksOfUnevenDatasetsMakeEquallyManySteps(t *testing.T) {
 
 func TestEpochLengthIsNotMultipliedByWorkers(t *testing.T) {
 	for _, workers := range []int{0, 2, 16} {
-		l, err := loader.New(numbers{n: 8000}, loader.Options{
-			BatchSize: 20, Last: loader.Drop, Shard: loader.Shard{Index: 1, Count: 2}, Workers: workers, Epochs: 1,
+		l, err := loader.New(numbers{n: 8000}, 20, loader.Options{
+			Last: loader.Drop, Shard: loader.Shard{Index: 1, Count: 2}, Workers: workers, Epochs: 1,
 		})
 		require.NoError(t, err)
 		batches, err := readAll(t, l, loader.Cursor{}, 4)
@@ -278,7 +277,7 @@ func TestEpochLengthIsNotMultipliedByWorkers(t *testing.T) {
 
 func TestOneRankByEachPolicy(t *testing.T) {
 	sizes := func(n int, last loader.LastPolicy) (sizes []int) {
-		l, err := loader.New(numbers{n: n}, loader.Options{BatchSize: 4, Last: last, Epochs: 1})
+		l, err := loader.New(numbers{n: n}, 4, loader.Options{Last: last, Epochs: 1})
 		require.NoError(t, err)
 		batches, err := readAll(t, l, loader.Cursor{}, 3)
 		require.NoError(t, err)
@@ -302,7 +301,7 @@ func TestOneRankByEachPolicy(t *testing.T) {
 }
 
 func TestDroppedSamplesDifferBetweenEpochs(t *testing.T) {
-	l, err := loader.New(numbers{n: 11}, loader.Options{BatchSize: 4, Last: loader.Drop, Shuffle: true, Epochs: 10})
+	l, err := loader.New(numbers{n: 11}, 4, loader.Options{Last: loader.Drop, Shuffle: true, Epochs: 10})
 	require.NoError(t, err)
 	batches, err := readAll(t, l, loader.Cursor{}, 2)
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ func (l *Loader) StateAt(at Cursor) State {
 		Position:    at.Position,
 		Substituted: at.Substituted,
 		World:       l.options.Shard.Count,
-		Batch:       l.options.BatchSize,
+		Batch:       l.layout.batch,
 	}
 }
 

@@ -23,7 +23,7 @@ type marked struct {
 func (m marked) Fingerprint() uint64 { return m.mark }
 
 func TestAStateGoesThroughJSON(t *testing.T) {
-	l := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 4, Seed: 1 << 63, Shuffle: true})
+	l := newNumbers(t, numbers{n: 10}, 4, loader.Options{Seed: 1 << 63, Shuffle: true})
 	state := l.StateAt(loader.Cursor{Epoch: 2, Position: 4})
 	require.Equal(t, 1, state.World)
 	require.Equal(t, 4, state.Batch)
@@ -38,24 +38,24 @@ func TestAStateGoesThroughJSON(t *testing.T) {
 
 func TestAStateAtAnEpochsEndIsTheNextEpochsBeginning(t *testing.T) {
 	next := loader.Cursor{Epoch: 3}
-	keep := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 4})
+	keep := newNumbers(t, numbers{n: 10}, 4, loader.Options{})
 	require.Equal(t, next, keep.StateAt(loader.Cursor{Epoch: 2, Position: 10}).Cursor())
 	require.Equal(t, loader.Cursor{Epoch: 2, Position: 8}, keep.StateAt(loader.Cursor{Epoch: 2, Position: 8}).Cursor())
-	drop := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 4, Last: loader.Drop})
+	drop := newNumbers(t, numbers{n: 10}, 4, loader.Options{Last: loader.Drop})
 	require.Equal(t, next, drop.StateAt(loader.Cursor{Epoch: 2, Position: 8}).Cursor(), "two samples are left, too few for a batch")
 
-	stream := newStream(t, upTo(10), loader.Options{BatchSize: 4})
+	stream := newStream(t, upTo(10), 4, loader.Options{})
 	at := loader.Cursor{Epoch: 2, Position: 10}
 	require.Equal(t, at, stream.StateAt(at).Cursor(), "whose length is not known")
 }
 
 func TestEveryRankHasTheSameState(t *testing.T) {
-	o := loader.Options{BatchSize: 2, Last: loader.Drop, Epochs: 1}
+	o := loader.Options{Last: loader.Drop, Epochs: 1}
 	o.Shard.Count = 4
 	var states []loader.State
 	for rank := range 4 {
 		o.Shard.Index = rank
-		l := newNumbers(t, numbers{n: 20}, o)
+		l := newNumbers(t, numbers{n: 20}, 2, o)
 		batches, err := readAll(t, l, loader.Cursor{}, 2)
 		require.NoError(t, err)
 		states = append(states, l.StateAt(batches[0].filled.After))
@@ -66,8 +66,8 @@ func TestEveryRankHasTheSameState(t *testing.T) {
 }
 
 func TestAStateOfOtherDataIsRefused(t *testing.T) {
-	o := loader.Options{BatchSize: 4, Seed: 7, Shuffle: true}
-	l, err := loader.New(marked{numbers{n: 10}, 1}, o)
+	o := loader.Options{Seed: 7, Shuffle: true}
+	l, err := loader.New(marked{numbers{n: 10}, 1}, 4, o)
 	require.NoError(t, err)
 	state := l.StateAt(loader.Cursor{Position: 8})
 
@@ -86,7 +86,7 @@ func TestAStateOfOtherDataIsRefused(t *testing.T) {
 		return []string{bad.Field}
 	}
 	other := func(ds loader.Dataset, o loader.Options) *loader.Loader {
-		l, err := loader.New(ds, o)
+		l, err := loader.New(ds, 4, o)
 		require.NoError(t, err)
 		return l
 	}
@@ -105,17 +105,17 @@ func TestAStateOfOtherDataIsRefused(t *testing.T) {
 }
 
 func TestAStateGoesOnInAnotherWorld(t *testing.T) {
-	o := loader.Options{BatchSize: 4, Seed: 7, Shuffle: true, Last: loader.Drop, Epochs: 1}
-	state := newNumbers(t, numbers{n: 40}, o).StateAt(loader.Cursor{Position: 8})
-	o.BatchSize, o.Shard.Count, o.Workers = 1, 4, 3
-	require.NoError(t, newNumbers(t, numbers{n: 40}, o).Check(state))
+	o := loader.Options{Seed: 7, Shuffle: true, Last: loader.Drop, Epochs: 1}
+	state := newNumbers(t, numbers{n: 40}, 4, o).StateAt(loader.Cursor{Position: 8})
+	o.Shard.Count, o.Workers = 4, 3
+	require.NoError(t, newNumbers(t, numbers{n: 40}, 1, o).Check(state))
 }
 
 // A state is a file: whatever number stands in it is refused by its field's name, or
 // can be gone on from.
 func TestAStatesNumbersAreChecked(t *testing.T) {
-	dataset := newNumbers(t, numbers{n: 10}, loader.Options{BatchSize: 4})
-	stream := newStream(t, upTo(10), loader.Options{BatchSize: 4})
+	dataset := newNumbers(t, numbers{n: 10}, 4, loader.Options{})
+	stream := newStream(t, upTo(10), 4, loader.Options{})
 	for _, l := range []*loader.Loader{dataset, stream} {
 		good := l.StateAt(loader.Cursor{Epoch: 1, Position: 4})
 		require.NoError(t, l.Check(good))
@@ -183,8 +183,8 @@ func TestTheNumberOfSubstitutesIsInTheCursor(t *testing.T) {
 		return nil
 	}
 	for _, limit := range []int{0, 100} {
-		o := loader.Options{BatchSize: 4, Epochs: 2, OnError: loader.Substitute, MaxSubstituted: limit}
-		l := newNumbers(t, numbers{n: 16, before: bad}, o)
+		o := loader.Options{Epochs: 2, OnError: loader.Substitute, MaxSubstituted: limit}
+		l := newNumbers(t, numbers{n: 16, before: bad}, 4, o)
 		batches, err := readAll(t, l, loader.Cursor{}, 2)
 		require.NoError(t, err)
 		want := 0
@@ -203,7 +203,7 @@ func TestTheNumberOfSubstitutesIsInTheCursor(t *testing.T) {
 				require.Zero(t, l.StateAt(b.filled.After).Substituted)
 			}
 			o.Shard.Count, o.Last = 2, loader.Drop
-			require.Zero(t, newNumbers(t, numbers{n: 16}, o).StateAt(b.filled.After).Substituted)
+			require.Zero(t, newNumbers(t, numbers{n: 16}, 4, o).StateAt(b.filled.After).Substituted)
 		}
 		if limit == 0 {
 			continue
@@ -211,7 +211,7 @@ func TestTheNumberOfSubstitutesIsInTheCursor(t *testing.T) {
 		// A cursor beyond the limit has none left.
 		run := l.Start(t.Context(), loader.Cursor{Position: 4, Substituted: 4}, heap(t, l, 2))
 		o.Shard.Count, o.Last, o.MaxSubstituted = 0, loader.Keep, 2
-		lower := newNumbers(t, numbers{n: 16, before: bad}, o)
+		lower := newNumbers(t, numbers{n: 16, before: bad}, 4, o)
 		require.NoError(t, run.Close())
 		mem := heap(t, lower, 2)
 		run = lower.Start(t.Context(), loader.Cursor{Position: 4, Substituted: 4}, mem)

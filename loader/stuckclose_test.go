@@ -70,8 +70,8 @@ func TestACloseThatDoesNotReturnIsReported(t *testing.T) {
 					return encodeOwner(ctx, o, row)
 				}
 				o := c.o
-				o.BatchSize, o.Workers, o.Epochs, o.GracePeriod = 4, 1, 1, grace
-				l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(iter.Seq2[*owner, error](source.seq)), encode), o)
+				o.Workers, o.Epochs, o.GracePeriod = 1, 1, grace
+				l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(iter.Seq2[*owner, error](source.seq)), encode), 4, o)
 				require.NoError(t, err)
 				mem := newLedger(t, l, 3)
 				run := l.Start(t.Context(), loader.Cursor{Position: c.at}, mem)
@@ -104,7 +104,7 @@ func TestAStallInACloseIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := stuckOwners(1000, 6)
 		l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(iter.Seq2[*owner, error](source.seq)), encodeOwner),
-			loader.Options{BatchSize: 4, Workers: 2, Epochs: 1, Last: loader.Drop, Shard: loader.Shard{Count: 2},
+			4, loader.Options{Workers: 2, Epochs: 1, Last: loader.Drop, Shard: loader.Shard{Count: 2},
 				StallTimeout: time.Minute, GracePeriod: time.Second})
 		require.NoError(t, err)
 		mem := heap(t, l, 3)
@@ -132,7 +132,7 @@ func TestASlowCloseHoldsTheIteratorBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &owners{n: 400, close: func(int) error { time.Sleep(time.Second); return nil }}
 		l, err := loader.NewIterable(loader.FromSeqFunc(numberFields, each(iter.Seq2[*owner, error](source.seq)), encodeOwner),
-			loader.Options{BatchSize: 4, Workers: 2, Epochs: 1, Last: loader.Drop, Shard: loader.Shard{Index: 1, Count: 2}, GracePeriod: time.Minute})
+			4, loader.Options{Workers: 2, Epochs: 1, Last: loader.Drop, Shard: loader.Shard{Index: 1, Count: 2}, GracePeriod: time.Minute})
 		require.NoError(t, err)
 		batches, err := readAll(t, l, loader.Cursor{}, 3)
 		require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestACloseOfASourceOfOnePassThatDoesNotReturnIsReported(t *testing.T) {
 				})
 			}
 			l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encodeOwner),
-				loader.Options{BatchSize: 4, Workers: 1, GracePeriod: grace})
+				4, loader.Options{Workers: 1, GracePeriod: grace})
 			require.NoError(t, err)
 			mem := heap(t, l, 2)
 			run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -224,7 +224,7 @@ func TestACloseOfASourceOfOnePassThatDoesNotReturnIsReported(t *testing.T) {
 // onceOf is a Loader of a source of one pass, whose last batch is dropped.
 func onceOf(t *testing.T, source *owners, encode func(context.Context, *owner, *loader.Row) error, grace time.Duration) (*loader.Loader, *loader.Heap) {
 	l, err := loader.NewIterable(loader.FromSeq(numberFields, iter.Seq2[*owner, error](source.seq), encode),
-		loader.Options{BatchSize: 4, Workers: 1, Last: loader.Drop, GracePeriod: grace})
+		4, loader.Options{Workers: 1, Last: loader.Drop, GracePeriod: grace})
 	require.NoError(t, err)
 	return l, heap(t, l, 3)
 }
@@ -270,7 +270,7 @@ func (s *shared) Samples(context.Context, int) iter.Seq2[loader.Encoder, error] 
 }
 
 func TestDiscardingSamplesAllocatesNothingInSteadyState(t *testing.T) {
-	l, err := loader.NewIterable(new(shared), loader.Options{BatchSize: 64, Workers: 1, Last: loader.Drop, Shard: loader.Shard{Count: 2}})
+	l, err := loader.NewIterable(new(shared), 64, loader.Options{Workers: 1, Last: loader.Drop, Shard: loader.Shard{Count: 2}})
 	require.NoError(t, err)
 	mem := heap(t, l, 2)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)

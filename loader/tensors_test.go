@@ -32,7 +32,7 @@ func TestTensorsBecomeFields(t *testing.T) {
 		{Name: "ok", DType: dtype.Bool, Shape: []int{1}},
 	}, ds.Fields())
 
-	l, err := loader.New(ds, loader.Options{BatchSize: 5, Epochs: 1})
+	l, err := loader.New(ds, 5, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 	filled := one(t, l)
 	require.Equal(t, span[float32](30), values[float32](l, filled, "x"))
@@ -62,7 +62,7 @@ func TestViewsOfTensorsKeepTheirOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ds, err := loader.FromTensors([]string{"x"}, c.view)
 			require.NoError(t, err)
-			l, err := loader.New(ds, loader.Options{BatchSize: ds.Len(), Epochs: 1})
+			l, err := loader.New(ds, ds.Len(), loader.Options{Epochs: 1})
 			require.NoError(t, err)
 			filled := one(t, l)
 			require.Equal(t, c.want, values[float32](l, filled, "x"))

@@ -49,10 +49,10 @@ func TestAForgottenFieldFailsTheSample(t *testing.T) {
 				}
 				return nil
 			}
-			o := loader.Options{BatchSize: 4, Epochs: 2, Workers: 2}
-			byNumber, err := loader.New(loader.FromSlice(items, wide(fields), write), o)
+			o := loader.Options{Epochs: 2, Workers: 2}
+			byNumber, err := loader.New(loader.FromSlice(items, wide(fields), write), 4, o)
 			require.NoError(t, err)
-			inOrder, err := loader.NewIterable(loader.FromSeqFunc(wide(fields), each(upTo(samples)), write), o)
+			inOrder, err := loader.NewIterable(loader.FromSeqFunc(wide(fields), each(upTo(samples)), write), 4, o)
 			require.NoError(t, err)
 			for stage, l := range map[string]*loader.Loader{loader.StageRead: byNumber, loader.StageEncode: inOrder} {
 				mem := heap(t, l, 2)
@@ -105,7 +105,7 @@ func TestAnAttemptThatFailedDoesNotWriteForTheNext(t *testing.T) {
 			items[i] = i
 		}
 		l, err := loader.New(loader.FromSlice(items, wide(2), read),
-			loader.Options{BatchSize: 8, Epochs: 1, Workers: 1, OnError: loader.Substitute, Seed: 3})
+			8, loader.Options{Epochs: 1, Workers: 1, OnError: loader.Substitute, Seed: 3})
 		require.NoError(t, err)
 		mem := heap(t, l, 1)
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
@@ -129,7 +129,7 @@ func TestAnAttemptThatFailedDoesNotWriteForTheNext(t *testing.T) {
 
 // A user's own Iterable is watched like the library's.
 func TestAnEncoderThatForgetsAFieldFailsItsSample(t *testing.T) {
-	l, err := loader.NewIterable(forgetful{}, loader.Options{BatchSize: 2, Epochs: 1})
+	l, err := loader.NewIterable(forgetful{}, 2, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 	run := l.Start(t.Context(), loader.Cursor{}, heap(t, l, 1))
 	_, err = run.Next(t.Context())

@@ -123,7 +123,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		"compute streams": {ComputeStreams: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newKindRig(t, data, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, po)
+			r := newKindRig(t, data, cpu.Options{}, 16, loader.Options{Shuffle: true, Workers: 2}, po)
 			r.steady(16 * 16)
 			r.close()
 		})
@@ -131,7 +131,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 func TestAResultAllocatesNothing(t *testing.T) {
-	r := newKindRig(t, canary{n: 1 << 20, width: 16}, cpu.Options{}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2}, prefetch.Options{})
+	r := newKindRig(t, canary{n: 1 << 20, width: 16}, cpu.Options{}, 16, loader.Options{Shuffle: true, Workers: 2}, prefetch.Options{})
 	const warmUp, results = 500, 4000
 	step := func(b prefetch.Batch, out prefetch.Fields) error {
 		return b.Stream().CopyD2D(out.Field("bytes").View, b.Field("bytes").View)
@@ -157,7 +157,7 @@ func TestAHostBatchAllocatesNothing(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("in this build every host batch has memory of its own")
 	}
-	ld, err := loader.New(canary{n: 1 << 20, width: 16}, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2})
+	ld, err := loader.New(canary{n: 1 << 20, width: 16}, 16, loader.Options{Shuffle: true, Workers: 2})
 	require.NoError(t, err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{})
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func BenchmarkMachinery(b *testing.B) {
 }
 
 func machinery(b *testing.B) *loader.Loader {
-	ld, err := loader.New(nothing{}, loader.Options{BatchSize: 1})
+	ld, err := loader.New(nothing{}, 1, loader.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestHostSlotsAreChosenByTheirSize(t *testing.T) {
 		{8 * mib, 48 * mib, 6}, {8 * mib, 24 * mib, 3},
 	} {
 		t.Run(fmt.Sprintf("bytes=%d/budget=%d", c.bytes, c.budget), func(t *testing.T) { // 256 are the index field's
-			ld, err := loader.New(canary{n: 1, width: c.bytes - 256}, loader.Options{BatchSize: 1})
+			ld, err := loader.New(canary{n: 1, width: c.bytes - 256}, 1, loader.Options{})
 			require.NoError(t, err)
 			pf, err := prefetch.NewHost(ld, prefetch.Options{PinnedBytes: int64(c.budget)})
 			require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestHostSlotsAreChosenByTheirSize(t *testing.T) {
 func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
 	data := canary{n: 8, width: 1000}
 	bytes := func(po prefetch.Options) prefetch.Plan {
-		r := newRig(t, data, cpu.Options{}, plain, po)
+		r := newRig(t, data, cpu.Options{}, 2, plain, po)
 		defer r.close()
 		return r.pf.Plan()
 	}(prefetch.Options{HostSlots: 2, Depth: 2})
@@ -46,7 +46,7 @@ func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
 		"device": {HostSlots: 2, Depth: 2, DeviceBytes: bytes.DeviceBytes + 2*bytes.SlotBytes},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, data, cpu.Options{}, plain, po)
+			r := newRig(t, data, cpu.Options{}, 2, plain, po)
 			before := r.dev.Usage()
 			for _, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: data.Fields(), Slots: 3}, r.echo(always(0))) {
 				require.ErrorIs(t, err, device.ErrOutOfMemory)
@@ -63,7 +63,7 @@ func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
 		})
 	}
 	t.Run("a host consumer's output", func(t *testing.T) {
-		ld, err := loader.New(data, plain)
+		ld, err := loader.New(data, 2, plain)
 		require.NoError(t, err)
 		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, 0, data), PinnedBytes: 3 * bytes.SlotBytes})
 		require.ErrorIs(t, err, device.ErrOutOfMemory)
@@ -89,7 +89,7 @@ func TestSizesThatWrapAreOverEveryBudget(t *testing.T) {
 	require.NoError(t, err)
 	compute, err := dev.NewStream(device.StreamOptions{})
 	require.NoError(t, err)
-	ld, err := loader.New(vast{canary{n: 4, width: 1}}, loader.Options{BatchSize: 1})
+	ld, err := loader.New(vast{canary{n: 4, width: 1}}, 1, loader.Options{})
 	require.NoError(t, err)
 	for _, po := range []prefetch.Options{
 		{BatchesPerCopy: 512}, {BatchesPerCopy: 1 << 16}, {BatchesPerCopy: 1 << 9, Depth: 1 << 6},

@@ -55,12 +55,12 @@ func TestATransformThatDoesNotReturn(t *testing.T) {
 						}
 						return pass.Apply(s, out, in)
 					}}}
-					lo := loader.Options{BatchSize: 1, Workers: 2, Epochs: 1}
+					lo := loader.Options{Workers: 2, Epochs: 1}
 					pf, end := (*prefetch.Prefetcher)(nil), func() {}
 					if host {
-						pf = hostOf(t, data, lo, po)
+						pf = hostOf(t, data, 1, lo, po)
 					} else {
-						r := newRig(t, data, cpu.Options{}, lo, po)
+						r := newRig(t, data, cpu.Options{}, 1, lo, po)
 						pf, end = r.pf, r.close
 					}
 					var failed error
@@ -94,7 +94,7 @@ func TestAStepThatDoesNotReturn(t *testing.T) {
 	for _, way := range unreturned {
 		for _, asFinished := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 12, width: 4}, cpu.Options{}, loader.Options{BatchSize: 1, Workers: 2, Epochs: 1}, prefetch.Options{ComputeStreams: 2})
+				r := newRig(t, canary{n: 12, width: 4}, cpu.Options{}, 1, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{ComputeStreams: 2})
 				broken := true
 				step := func(b prefetch.Batch, out prefetch.Fields) error {
 					if broken && b.Position().Batch == 4 {
@@ -133,7 +133,7 @@ func TestABodyThatDoesNotReturn(t *testing.T) {
 	for _, way := range unreturned {
 		for _, form := range []string{"range", "map", "pull"} {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 12, width: 4}, cpu.Options{}, loader.Options{BatchSize: 1, Workers: 2, Epochs: 1}, prefetch.Options{})
+				r := newRig(t, canary{n: 12, width: 4}, cpu.Options{}, 1, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{})
 				var got []int
 				body := func(at prefetch.Position) {
 					if got = append(got, at.Batch); len(got) == 5 {
@@ -195,7 +195,7 @@ func TestDeviceCodeThatDoesNotReturn(t *testing.T) {
 	for _, way := range unreturned {
 		for _, kernel := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 100, width: 4}, adversarial(time.Millisecond), loader.Options{BatchSize: 1, Workers: 2, Epochs: 1}, prefetch.Options{})
+				r := newRig(t, canary{n: 100, width: 4}, adversarial(time.Millisecond), 1, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{})
 				var failed error
 				for b, err := range r.pf.Batches(t.Context()) {
 					if failed = err; err != nil {
@@ -247,7 +247,7 @@ func TestCloseFromWithinTheUsersCode(t *testing.T) {
 					closing("transform", in.Position())
 					return pass.Apply(s, out, in)
 				}}}
-				r = newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 1, Workers: 2, Epochs: 1}, po)
+				r = newRig(t, data, cpu.Options{}, 1, loader.Options{Workers: 2, Epochs: 1}, po)
 				start := time.Now()
 				var failed error
 				if where == "step" || where == "map's body" {

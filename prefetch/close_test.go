@@ -28,7 +28,7 @@ func closes(t *testing.T, pf *prefetch.Prefetcher) {
 
 func TestAHostLeaseOutlivesItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ld, err := loader.New(canary{n: 20, width: 4}, plain)
+		ld, err := loader.New(canary{n: 20, width: 4}, 2, plain)
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
 		require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestCloseAndReleaseAtOnce(t *testing.T) {
 	for i := range 60 {
 		synctest.Test(t, func(t *testing.T) {
 			po := prefetch.Options{HostSlots: 3, ComputeStreams: 1 + i%3, BatchesPerCopy: 1 + i/3%3, Timing: i%2 == 0}
-			r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, loader.Options{BatchSize: 4, Workers: 1, Epochs: 2}, po)
+			r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{Workers: 1, Epochs: 2}, po)
 			host, err := prefetch.NewHost(r.ld, prefetch.Options{HostSlots: 3})
 			require.NoError(t, err)
 			for _, pf := range []*prefetch.Prefetcher{r.pf, host} {
@@ -105,7 +105,7 @@ func TestCloseWhileRangesBeginAndEnd(t *testing.T) {
 	} {
 		for i := range 60 {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, loader.Options{BatchSize: 4, Workers: 1, Epochs: 10}, prefetch.Options{ComputeStreams: 1 + i%2})
+				r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{Workers: 1, Epochs: 10}, prefetch.Options{ComputeStreams: 1 + i%2})
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					for r.pf.Epoch() < 10 {
@@ -133,7 +133,7 @@ func TestCloseWhileRangesBeginAndEnd(t *testing.T) {
 // compute streams live until the results' memory is free.
 func TestAMapLeftBehindIsFreedInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{Model: stages(0, 0, 2)}, plain, prefetch.Options{ComputeStreams: 2, CloseTimeout: time.Second})
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{Model: stages(0, 0, 2)}, 2, plain, prefetch.Options{ComputeStreams: 2, CloseTimeout: time.Second})
 		slow := func(at prefetch.Position) time.Duration { return time.Duration(at.Batch) * time.Minute }
 		for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(slow)) {
 			require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestHoldingAllHostSlotsButAStuckOneFailsAtOnce(t *testing.T) {
 			}
 			return nil
 		}}
-		ld, err := loader.New(data, loader.Options{BatchSize: 1, Workers: 1})
+		ld, err := loader.New(data, 1, loader.Options{Workers: 1})
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
 		require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestClosesAtOnceEndTogether(t *testing.T) {
 	boom := errors.New("boom")
 	for _, fail := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 8, width: 4}, adversarial(time.Millisecond), loader.Options{BatchSize: 1, Workers: 1, Epochs: 1}, prefetch.Options{})
+			r := newRig(t, canary{n: 8, width: 4}, adversarial(time.Millisecond), 1, loader.Options{Workers: 1, Epochs: 1}, prefetch.Options{})
 			for b, err := range r.pf.Batches(t.Context()) {
 				require.NoError(t, err)
 				require.NoError(t, b.Stream().Launch(cpu.Busy(100*time.Millisecond)))
@@ -75,7 +75,7 @@ func TestClosingAReaderWakesItsNext(t *testing.T) {
 					}
 					return nil
 				}}
-				pf := form.open(t, data, loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{}, 0)
+				pf := form.open(t, data, 1, loader.Options{Workers: 1}, prefetch.Options{}, 0)
 				rd, err := pf.Open(t.Context())
 				require.NoError(t, err)
 				var leases []prefetch.Batch

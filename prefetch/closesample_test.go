@@ -63,8 +63,8 @@ func TestACloseOfASampleThatDoesNotReturnIsReported(t *testing.T) {
 					it = loader.FromSeq(fields, seq, encode)
 				}
 				o := c.o
-				o.BatchSize, o.Workers, o.GracePeriod = 2, 1, time.Second
-				ld, err := loader.NewIterable(it, o)
+				o.Workers, o.GracePeriod = 1, time.Second
+				ld, err := loader.NewIterable(it, 2, o)
 				require.NoError(t, err)
 				pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
 				require.NoError(t, err)

@@ -18,7 +18,7 @@ func TestClosingTheDeviceFirstIsOneSentence(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				data := canary{n: 24, width: 8}
-				r := newRig(t, data, adversarial(time.Millisecond), plain, s.options(data))
+				r := newRig(t, data, adversarial(time.Millisecond), 2, plain, s.options(data))
 				m, err := prefetch.NewMeter(r.dev, 8)
 				require.NoError(t, err)
 				for range r.pf.Batches(t.Context()) {
@@ -44,7 +44,7 @@ func TestAFaultIsReportedOnce(t *testing.T) {
 			t.Run(first+"/"+s.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					data := canary{n: 24, width: 8}
-					r := newRig(t, data, adversarial(time.Millisecond), plain, s.options(data))
+					r := newRig(t, data, adversarial(time.Millisecond), 2, plain, s.options(data))
 					bad := &device.Kernel{Name: "bad", Go: func(*device.Args) { panic("oops") }}
 					launch := &device.Launch{Kernel: bad, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
 					var errs []error

@@ -46,7 +46,7 @@ func TestAnErrorComesBehindTheBatchesBeforeIt(t *testing.T) {
 						}
 						return nil
 					}}
-					r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 10, Workers: 3}, prefetch.Options{Depth: depth})
+					r := newRig(t, data, adversarial(time.Millisecond), 10, loader.Options{Workers: 3}, prefetch.Options{Depth: depth})
 					for range 2 { // ranging again comes to the same sample again
 						var all []reading
 						var errs []error
@@ -89,7 +89,7 @@ func TestEOFOfASampleIsAnErrorAndAPanicHasItsStack(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 2, Workers: 2}, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{}, 2, loader.Options{Workers: 2}, prefetch.Options{})
 		err := r.epochs(1, 0)
 		var p *loader.PanicError
 		require.ErrorAs(t, err, &p)
@@ -109,7 +109,7 @@ func TestAProducerThatIgnoresItsContextCannotHang(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 2, Workers: 2, GracePeriod: time.Second}, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{}, 2, loader.Options{Workers: 2, GracePeriod: time.Second}, prefetch.Options{})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		for range 3 {
@@ -138,7 +138,7 @@ func TestAStallIsReportedWithItsSample(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 2, Workers: 2, StallTimeout: time.Second}, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{}, 2, loader.Options{Workers: 2, StallTimeout: time.Second}, prefetch.Options{})
 		err := r.epochs(1, 0)
 		var stall *loader.StallError
 		require.ErrorAs(t, err, &stall)
@@ -165,7 +165,7 @@ func TestAnyFailingCallIsOneClearError(t *testing.T) {
 			t.Run(fmt.Sprintf("%v%s/nth=%d", c.op, c.event, nth), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRig(t, canary{n: 2 * batches, width: 8}, adversarial(time.Millisecond),
-						loader.Options{BatchSize: 2, Shuffle: true, Workers: 2}, prefetch.Options{Depth: 2, Timing: true})
+						2, loader.Options{Shuffle: true, Workers: 2}, prefetch.Options{Depth: 2, Timing: true})
 					armed := r.tap.Arm(devicetest.Rule{Op: c.op, Event: c.event, Nth: nth, Err: boom})
 					err := r.epochs(1, 2*time.Millisecond)
 					if armed.Fired() == 0 {
@@ -192,7 +192,7 @@ func TestAnyFailingCallIsOneClearError(t *testing.T) {
 
 // Each allocating call fails in turn: New says so and leaves nothing.
 func TestAFailingAllocationLeavesNothing(t *testing.T) {
-	ld, err := loader.New(canary{n: 10, width: 4}, plain)
+	ld, err := loader.New(canary{n: 10, width: 4}, 2, plain)
 	require.NoError(t, err)
 	for _, op := range []devicetest.Op{devicetest.AllocHost, devicetest.Alloc, devicetest.NewEvent, devicetest.NewStream} {
 		for nth := int64(1); ; nth++ {
@@ -221,7 +221,7 @@ func TestAFailingAllocationLeavesNothing(t *testing.T) {
 
 func TestADeviceFaultIsReportedAsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 2}, prefetch.Options{})
+		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Millisecond), 2, loader.Options{Workers: 2}, prefetch.Options{})
 		bad := &device.Kernel{Name: "bad", Go: func(*device.Args) { panic("out of range") }}
 		var failed error
 		for b, err := range r.pf.Batches(t.Context()) {
@@ -245,7 +245,7 @@ func TestADeviceFaultIsReportedAsItself(t *testing.T) {
 }
 
 func TestEveryBadOptionAtOnce(t *testing.T) {
-	ld, err := loader.New(canary{n: 10, width: 4}, plain)
+	ld, err := loader.New(canary{n: 10, width: 4}, 2, plain)
 	require.NoError(t, err)
 	_, err = prefetch.NewHost(ld, prefetch.Options{Depth: -2, HostSlots: -1, MinHostSlots: -3, MaxStreams: -4,
 		PinnedBytes: -5, DeviceBytes: -6, CloseTimeout: -7})

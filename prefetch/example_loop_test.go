@@ -31,7 +31,7 @@ func train(ctx context.Context, dataset loader.Dataset) error {
 	}
 	defer model.Close()
 
-	ld, err := loader.New(dataset, loader.Options{BatchSize: 256, Shuffle: true, Seed: 1, Epochs: 10})
+	ld, err := loader.New(dataset, 256, loader.Options{Shuffle: true, Seed: 1, Epochs: 10})
 	if err != nil {
 		return err
 	}

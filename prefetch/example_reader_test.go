@@ -15,7 +15,7 @@ import (
 // Gradient accumulation: a step takes two batches, and both are held until it ends.
 func ExampleReader() {
 	ctx := context.Background()
-	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 2, Epochs: 1})
+	ld, err := loader.New(Squares{}, 2, loader.Options{Epochs: 1})
 	check(err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 4}) // more than are held
 	check(err)
@@ -52,7 +52,7 @@ func ExampleReader() {
 // Next would fail, because every slot is held.
 func ExampleReader_WaitNext() {
 	ctx := context.Background()
-	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 2, Epochs: 1})
+	ld, err := loader.New(Squares{}, 2, loader.Options{Epochs: 1})
 	check(err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 2})
 	check(err)
@@ -98,7 +98,7 @@ func ExamplePrefetcher_State() {
 	defer os.RemoveAll(folder)
 	checkpoint := filepath.Join(folder, "data.json")
 	open := func() *prefetch.Prefetcher {
-		ld, err := loader.New(Squares{}, loader.Options{BatchSize: 2, Shuffle: true, Seed: 5, Epochs: 1})
+		ld, err := loader.New(Squares{}, 2, loader.Options{Shuffle: true, Seed: 5, Epochs: 1})
 		check(err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{})
 		check(err)

@@ -64,7 +64,7 @@ func Example_shuffleBuffer() {
 		}
 	}
 	open := func() *prefetch.Prefetcher {
-		ld, err := loader.NewIterable(loader.FromSeqFunc(number, lines, parse), loader.Options{BatchSize: 2, Seed: 1, Epochs: 2})
+		ld, err := loader.NewIterable(loader.FromSeqFunc(number, lines, parse), 2, loader.Options{Seed: 1, Epochs: 2})
 		check(err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{})
 		check(err)
@@ -99,7 +99,7 @@ func Example_channel() {
 			}
 		}
 	}, parse)
-	ld, err := loader.NewIterable(source, loader.Options{BatchSize: 2, Epochs: 1})
+	ld, err := loader.NewIterable(source, 2, loader.Options{Epochs: 1})
 	check(err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{})
 	check(err)

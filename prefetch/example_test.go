@@ -30,7 +30,7 @@ func (Squares) Read(_ context.Context, i int, row *loader.Row) error {
 
 // A host consumer reads the pinned slots themselves, as bytes or as tensors.
 func ExampleNewHost() {
-	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 4})
+	ld, err := loader.New(Squares{}, 4, loader.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func ExampleNewHost() {
 // A tensor is the slot's memory, which later batches use again: who keeps one takes a
 // copy.
 func ExampleBatch_CloneTensor() {
-	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 4})
+	ld, err := loader.New(Squares{}, 4, loader.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func ExamplePrefetcher_Batches() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 4, Epochs: 2})
+	ld, err := loader.New(Squares{}, 4, loader.Options{Epochs: 2})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func ExamplePrefetcher_Map() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ld, err := loader.New(Squares{}, loader.Options{BatchSize: 4})
+	ld, err := loader.New(Squares{}, 4, loader.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func ExamplePrefetcher_Map() {
 // workers and another depth, at the very next sample.
 func ExamplePrefetcher_Restore() {
 	open := func(workers int) *prefetch.Prefetcher {
-		ld, err := loader.New(Squares{}, loader.Options{BatchSize: 2, Shuffle: true, Seed: 5, Workers: workers})
+		ld, err := loader.New(Squares{}, 2, loader.Options{Shuffle: true, Seed: 5, Workers: workers})
 		if err != nil {
 			log.Fatal(err)
 		}

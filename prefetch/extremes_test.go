@@ -35,7 +35,7 @@ var extremes = []int64{math.MinInt64, math.MinInt64 + 1, -2, math.MaxInt64 - 1, 
 // Each number of the options at its extremes is refused by name when the pipeline is
 // made, or serves; new ones too.
 func TestNumbersAtTheirExtremes(t *testing.T) {
-	ld, err := loader.New(canary{n: 8, width: 4}, plain)
+	ld, err := loader.New(canary{n: 8, width: 4}, 2, plain)
 	require.NoError(t, err)
 	dev, err := cpu.Open(cpu.Options{})
 	require.NoError(t, err)
@@ -76,9 +76,9 @@ func TestNumbersAtTheirExtremes(t *testing.T) {
 // Numbers each of which would do are refused where they are too much together.
 func TestNumbersTooLargeTogether(t *testing.T) {
 	const far = 1 << 16
-	ld, err := loader.New(canary{n: 8, width: 1 << 20}, plain)
+	ld, err := loader.New(canary{n: 8, width: 1 << 20}, 2, plain)
 	require.NoError(t, err)
-	none, err := loader.New(nothing{}, loader.Options{BatchSize: 1})
+	none, err := loader.New(nothing{}, 1, loader.Options{})
 	require.NoError(t, err)
 	dev, err := cpu.Open(cpu.Options{})
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestNumbersTooLargeTogether(t *testing.T) {
 }
 
 func TestNumbersOfAnOutputAndOfShapesAtTheirExtremes(t *testing.T) {
-	r := newRig(t, canary{n: 8, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+	r := newRig(t, canary{n: 8, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 	result := func(o prefetch.Output) (err error) {
 		for _, failed := range r.pf.Map(t.Context(), o, func(b prefetch.Batch, out prefetch.Fields) error { return nil }) {
 			err = failed

@@ -99,7 +99,7 @@ func TestAnyFailingCallOfAnyFormIsOneClearError(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%v/nth=%d", s.name, c, nth), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						data := canary{n: 2 * batches, width: 8}
-						r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Shuffle: true, Workers: 2}, s.options(data))
+						r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Shuffle: true, Workers: 2}, s.options(data))
 						armed := r.tap.Arm(devicetest.Rule{Op: c.op, Event: c.event, Stream: c.stream, Nth: nth, Err: boom})
 						reports := 0
 						for range 3 { // what an epoch's end couldn't report, the next Open does
@@ -143,7 +143,7 @@ func TestCloseBehindAFailingCallLeavesNothing(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%v/nth=%d", s.name, c, nth), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						data := canary{n: 24, width: 8}
-						r := newRig(t, data, adversarial(3*time.Millisecond), loader.Options{BatchSize: 2, Shuffle: true, Workers: 2}, s.options(data))
+						r := newRig(t, data, adversarial(3*time.Millisecond), 2, loader.Options{Shuffle: true, Workers: 2}, s.options(data))
 						r.tap.Arm(devicetest.Rule{Op: c.op, Event: c.event, Stream: c.stream, Nth: nth, Err: boom})
 						if failed := r.endless(s.mapped); failed != nil {
 							require.ErrorIs(t, failed, boom)
@@ -187,7 +187,7 @@ func TestADeviceThatEndsIsReportedByEveryForm(t *testing.T) {
 							}
 							return nil
 						}
-						r := newRig(t, data, co, loader.Options{BatchSize: 2, Shuffle: true, Workers: 2}, s.options(data))
+						r := newRig(t, data, co, 2, loader.Options{Shuffle: true, Workers: 2}, s.options(data))
 						start := time.Now()
 						failed := r.endless(s.mapped)
 						if seen < nth {

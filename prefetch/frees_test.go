@@ -25,7 +25,7 @@ func TestAFailingFreeIsReportedAndTheRestIsFreed(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					for nth := int64(1); ; nth++ {
 						data := canary{n: 24, width: 8}
-						r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 2}, s.options(data))
+						r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Workers: 2}, s.options(data))
 						n, err := r.rest(s.mapped, 0)
 						require.NoError(t, err)
 						require.Equal(t, 12, n)
@@ -64,7 +64,7 @@ func TestAFailingAllocationOfMapLeavesNothing(t *testing.T) {
 	for _, op := range []devicetest.Op{devicetest.AllocHost, devicetest.Alloc, devicetest.NewEvent, devicetest.NewStream} {
 		t.Run(op.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 24, width: 8}, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 2}, prefetch.Options{})
+				r := newRig(t, canary{n: 24, width: 8}, adversarial(time.Millisecond), 2, loader.Options{Workers: 2}, prefetch.Options{})
 				before := r.dev.Usage()
 				for nth := int64(1); ; nth++ {
 					armed := r.tap.Arm(devicetest.Rule{Op: op, Nth: nth, Err: device.ErrOutOfMemory})
@@ -90,7 +90,7 @@ func TestAFailingAllocationOfMapLeavesNothing(t *testing.T) {
 func TestACloneThatFailsLeavesNothing(t *testing.T) {
 	boom := errors.New("boom")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 24, width: 8}, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 2}, prefetch.Options{})
+		r := newRig(t, canary{n: 24, width: 8}, adversarial(time.Millisecond), 2, loader.Options{Workers: 2}, prefetch.Options{})
 		before := r.dev.Usage()
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)

@@ -65,10 +65,10 @@ func (d slowCopies) spin(s driver.Stream, by time.Duration) error {
 	return d.Launch(s, &l)
 }
 
-func gpuRig(t *testing.T, by time.Duration, data canary, lo loader.Options, po prefetch.Options) *rig {
+func gpuRig(t *testing.T, by time.Duration, data canary, batchSize int, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
 	o, watched := watch(t, gpu(t).Driver())
-	r := newRigOn(t, slowCopies{watched, by, 0}, latch.Spin, data, lo, po)
+	r := newRigOn(t, slowCopies{watched, by, 0}, latch.Spin, data, batchSize, lo, po)
 	r.orders = o
 	return r
 }
@@ -85,7 +85,7 @@ func TestGPUEveryBatchOnceInOrder(t *testing.T) {
 			} {
 				po.Depth, po.HostSlots = depth, hostSlots
 				t.Run(fmt.Sprintf("%s/depth=%d/hostslots=%d", name, depth, hostSlots), func(t *testing.T) {
-					r := gpuRig(t, 0, data, loader.Options{BatchSize: 9, Shuffle: true, Seed: 3, Epochs: 2}, po)
+					r := gpuRig(t, 0, data, 9, loader.Options{Shuffle: true, Seed: 3, Epochs: 2}, po)
 					require.NoError(t, r.epochs(2, 100*time.Microsecond))
 					r.close()
 				})
@@ -116,7 +116,7 @@ func TestGPUEveryEdgeIsNeeded(t *testing.T) {
 			if l.transform > 0 {
 				po.Transform = passOn(latch.Spin, l.transform, data)
 			}
-			r := gpuRig(t, l.in, data, loader.Options{BatchSize: 4, Shuffle: true, Seed: 7, Workers: 2}, po)
+			r := gpuRig(t, l.in, data, 4, loader.Options{Shuffle: true, Seed: 7, Workers: 2}, po)
 			armed := r.tap.Arm(rule)
 			err = r.epochs(1, l.compute)
 			fired = armed.Fired()
@@ -146,7 +146,7 @@ func TestGPUEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
 	run := func(t *testing.T, compute, out time.Duration, rule devicetest.Rule) (fired int64, failed error) {
 		o, watched := watch(t, gpu(t).Driver())
 		r := newRigOn(t, slowCopies{watched, 0, out}, latch.Spin, canary{n: 14, width: 512},
-			loader.Options{BatchSize: 1, Workers: 2}, prefetch.Options{BatchesPerCopy: 1})
+			1, loader.Options{Workers: 2}, prefetch.Options{BatchesPerCopy: 1})
 		armed := r.tap.Arm(rule)
 		for res, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: r.data.Fields(), Slots: 2}, r.echo(always(compute))) {
 			require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestGPUResultsComeBackInOrder(t *testing.T) {
 	for name, po := range map[string]prefetch.Options{"one stream": {}, "three streams": {ComputeStreams: 3}} {
 		for _, asFinished := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/asFinished=%v", name, asFinished), func(t *testing.T) {
-				r := gpuRig(t, 0, canary{n: 3000, width: 3001}, loader.Options{BatchSize: 16, Shuffle: true, Seed: 3}, po)
+				r := gpuRig(t, 0, canary{n: 3000, width: 3001}, 16, loader.Options{Shuffle: true, Seed: 3}, po)
 				seen := make([]bool, 3000/16+1)
 				n := 0
 				for res, err := range r.pf.Map(context.Background(), prefetch.Output{Fields: r.data.Fields(), AsFinished: asFinished}, r.echo(always(50*time.Microsecond))) {
@@ -213,7 +213,7 @@ func TestGPUTwoPrefetchersOnOneDevice(t *testing.T) {
 	results := make(chan result)
 	for i := range 2 {
 		r := newRigOn(t, drv, latch.Spin, canary{n: 3000, width: 1000 + i},
-			loader.Options{BatchSize: 16, Shuffle: true, Seed: uint64(i), Epochs: 1}, prefetch.Options{})
+			16, loader.Options{Shuffle: true, Seed: uint64(i), Epochs: 1}, prefetch.Options{})
 		go func() { results <- result{r, r.epochs(1, 50*time.Microsecond)} }()
 	}
 	for range 2 {
@@ -227,14 +227,14 @@ func TestGPUTwoPrefetchersOnOneDevice(t *testing.T) {
 
 func TestGPUSteadyStateAllocatesNothing(t *testing.T) {
 	data := canary{n: 1 << 20, width: 256}
-	r := newRigOn(t, driver.Unwrap(gpu(t).Driver()), latch.Spin, data, loader.Options{BatchSize: 64, Shuffle: true, Workers: 4},
+	r := newRigOn(t, driver.Unwrap(gpu(t).Driver()), latch.Spin, data, 64, loader.Options{Shuffle: true, Workers: 4},
 		prefetch.Options{Timing: true, Transform: passOn(latch.Spin, 0, data)})
 	r.steady(64 * 256)
 	r.close()
 }
 
 func TestGPUAbandonedEpochsLeaveNothing(t *testing.T) {
-	r := gpuRig(t, 0, canary{n: 4000, width: 100}, loader.Options{BatchSize: 2, Shuffle: true, Workers: 4}, prefetch.Options{})
+	r := gpuRig(t, 0, canary{n: 4000, width: 100}, 2, loader.Options{Shuffle: true, Workers: 4}, prefetch.Options{})
 	goroutines := runtime.NumGoroutine()
 	allocations := r.dev.Usage().Allocations
 	for i := range 1000 {
@@ -252,7 +252,7 @@ func TestGPUAbandonedEpochsLeaveNothing(t *testing.T) {
 // A hundred thousand batches leave memory of every kind as it was.
 func TestGPUSoakIsFlat(t *testing.T) {
 	data := canary{n: 1 << 22, width: 1000}
-	r := gpuRig(t, 0, data, loader.Options{BatchSize: 32, Shuffle: true}, prefetch.Options{Timing: true})
+	r := gpuRig(t, 0, data, 32, loader.Options{Shuffle: true}, prefetch.Options{Timing: true})
 	sum, err := r.dev.Alloc(8)
 	require.NoError(t, err)
 	const batches, every = 100_000, 10_000
@@ -292,7 +292,7 @@ func TestGPUUsedOnAPeer(t *testing.T) {
 	for _, per := range []int{1, 3} {
 		data := canary{n: 400, width: 16 << 10} // what read copies back takes 8 MiB at most
 		rows := int64(4 * data.width)
-		r := newRigOn(t, gpu(t).Driver(), latch.Spin, data, loader.Options{BatchSize: 4, Shuffle: true, Epochs: 1},
+		r := newRigOn(t, gpu(t).Driver(), latch.Spin, data, 4, loader.Options{Shuffle: true, Epochs: 1},
 			prefetch.Options{Depth: 2, BatchesPerCopy: per, HostSlots: 3})
 		peer, err := cuda.Open(cuda.Options{Index: 1})
 		require.NoError(t, err)

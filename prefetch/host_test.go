@@ -50,7 +50,7 @@ func (e every) Read(_ context.Context, index int, row *loader.Row) error {
 
 func TestHostBatchesAreTheSlotsThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ld, err := loader.New(everyType(), loader.Options{BatchSize: 4, Workers: 2})
+		ld, err := loader.New(everyType(), 4, loader.Options{Workers: 2})
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 2})
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestHostBatchesAreTheSlotsThemselves(t *testing.T) {
 
 func TestATensorThatItsUserReshapedIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ld, err := loader.New(canary{n: 8, width: 6}, loader.Options{BatchSize: 4, Workers: 1})
+		ld, err := loader.New(canary{n: 8, width: 6}, 4, loader.Options{Workers: 1})
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
 		require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestATensorThatItsUserReshapedIsRestored(t *testing.T) {
 
 func TestHostLeasesReturnToTheProducers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ld, err := loader.New(canary{n: 20, width: 6}, loader.Options{BatchSize: 2, Workers: 2})
+		ld, err := loader.New(canary{n: 20, width: 6}, 2, loader.Options{Workers: 2})
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
 		require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestACancelledHostWaitGivesTheCause(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}}
-		ld, err := loader.New(data, plain)
+		ld, err := loader.New(data, 2, plain)
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{})
 		require.NoError(t, err)

@@ -37,10 +37,10 @@ func stream(data canary, err error) loader.Iterable {
 }
 
 // overStream is r with a Prefetcher over data's stream.
-func (r *rig) overStream(err error, lo loader.Options, po prefetch.Options) *loader.Loader {
+func (r *rig) overStream(err error, batchSize int, lo loader.Options, po prefetch.Options) *loader.Loader {
 	r.t.Helper()
 	require.NoError(r.t, r.pf.Close())
-	ld, failed := loader.NewIterable(stream(r.data, err), lo)
+	ld, failed := loader.NewIterable(stream(r.data, err), batchSize, lo)
 	require.NoError(r.t, failed)
 	r.pf, failed = prefetch.New(r.compute, ld, po)
 	require.NoError(r.t, failed)
@@ -59,10 +59,10 @@ func TestTheTailOfAStreamIsDelivered(t *testing.T) {
 				for _, workers := range []int{1, 4} {
 					t.Run(fmt.Sprintf("samples=%d/batch=%d/depth=%d/batchespercopy=%d/workers=%d", c.samples, c.batch, depth, per, workers), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							lo := loader.Options{BatchSize: c.batch, Workers: workers, Epochs: 2}
+							lo := loader.Options{Workers: workers, Epochs: 2}
 							po := prefetch.Options{Depth: depth, HostSlots: 2, BatchesPerCopy: per}
-							r := newRig(t, canary{n: c.samples, width: 7}, adversarial(time.Millisecond), lo, po)
-							r.overStream(nil, lo, po)
+							r := newRig(t, canary{n: c.samples, width: 7}, adversarial(time.Millisecond), c.batch, lo, po)
+							r.overStream(nil, c.batch, lo, po)
 							for epoch := range 2 {
 								require.Equal(t, epoch, r.pf.Epoch())
 								all := r.until(1<<30, "break")
@@ -89,13 +89,13 @@ func TestTheTailOfAStreamIsDelivered(t *testing.T) {
 func TestAStreamGoesOnWhereItWasLeft(t *testing.T) {
 	for k := 1; k <= 7; k++ {
 		synctest.Test(t, func(t *testing.T) {
-			lo := loader.Options{BatchSize: 4, Workers: 2, Epochs: 2}
-			r := newRig(t, canary{n: 30, width: 7}, adversarial(time.Millisecond), lo, prefetch.Options{})
-			r.overStream(nil, lo, prefetch.Options{})
+			lo := loader.Options{Workers: 2, Epochs: 2}
+			r := newRig(t, canary{n: 30, width: 7}, adversarial(time.Millisecond), 4, lo, prefetch.Options{})
+			r.overStream(nil, 4, lo, prefetch.Options{})
 			all := r.until(k, "break")
 			state := r.pf.State()
 			lo.Workers = 4
-			r.overStream(nil, lo, prefetch.Options{Depth: 1, HostSlots: 1})
+			r.overStream(nil, 4, lo, prefetch.Options{Depth: 1, HostSlots: 1})
 			require.NoError(t, r.pf.Restore(state))
 			for r.pf.Epoch() < 2 {
 				all = append(all, r.until(k, "break")...)
@@ -108,9 +108,9 @@ func TestAStreamGoesOnWhereItWasLeft(t *testing.T) {
 
 func TestAStreamsErrorComesBehindItsSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lo := loader.Options{BatchSize: 4, Workers: 2}
-		r := newRig(t, canary{n: 30, width: 7}, adversarial(time.Millisecond), lo, prefetch.Options{})
-		r.overStream(&userError{30}, lo, prefetch.Options{})
+		lo := loader.Options{Workers: 2}
+		r := newRig(t, canary{n: 30, width: 7}, adversarial(time.Millisecond), 4, lo, prefetch.Options{})
+		r.overStream(&userError{30}, 4, lo, prefetch.Options{})
 		n := 0
 		var failed error
 		for b, err := range r.pf.Batches(t.Context()) {
@@ -134,7 +134,7 @@ func TestAStreamsErrorComesBehindItsSamples(t *testing.T) {
 func TestABillionSamplesCostNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const samples = 1_000_000_000
-		r := newRig(t, canary{n: samples, width: 4}, adversarial(0), loader.Options{BatchSize: 100, Shuffle: true, Workers: 2}, prefetch.Options{})
+		r := newRig(t, canary{n: samples, width: 4}, adversarial(0), 100, loader.Options{Shuffle: true, Workers: 2}, prefetch.Options{})
 		for _, at := range []int64{0, samples / 2, samples - 100} {
 			require.NoError(t, r.pf.Seek(3, at))
 			all := r.until(1, "break")
@@ -165,11 +165,11 @@ func TestAStreamLeftBehindItsLastBatchGoesOnWithTheNextEpoch(t *testing.T) {
 					}
 					t.Run(fmt.Sprint(form, c, epochs, way), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							lo := loader.Options{BatchSize: 4, Workers: 2, Epochs: epochs, Last: c.last}
-							r := newRig(t, canary{n: c.samples, width: 7}, adversarial(0), lo, prefetch.Options{})
+							lo := loader.Options{Workers: 2, Epochs: epochs, Last: c.last}
+							r := newRig(t, canary{n: c.samples, width: 7}, adversarial(0), 4, lo, prefetch.Options{})
 							begin := func() {
 								require.NoError(t, r.pf.Close())
-								ld, err := loader.NewIterable(stream(r.data, nil), lo)
+								ld, err := loader.NewIterable(stream(r.data, nil), 4, lo)
 								require.NoError(t, err)
 								r.pf, err = open(r, ld)
 								require.NoError(t, err)
@@ -266,7 +266,7 @@ func TestAShuffleBufferIsGoneOnWithExactly(t *testing.T) {
 					if wrap {
 						it = struct{ loader.Iterable }{it}
 					}
-					ld, err := loader.NewIterable(it, loader.Options{BatchSize: 10, Epochs: 3, Seed: seed, Workers: 2})
+					ld, err := loader.NewIterable(it, 10, loader.Options{Epochs: 3, Seed: seed, Workers: 2})
 					require.NoError(t, err)
 					pf, err := prefetch.NewHost(ld, prefetch.Options{})
 					require.NoError(t, err)

@@ -25,7 +25,7 @@ func TestHostMemoryOutlivesClose(t *testing.T) {
 	for _, form := range hosts {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := form.open(t, canary{n: 40, width: 1 << 10}, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{}, 0)
+				pf := form.open(t, canary{n: 40, width: 1 << 10}, 4, loader.Options{Workers: 2}, prefetch.Options{}, 0)
 				var dense []*tensor.Dense
 				var slices [][]byte
 				for b, err := range pf.Batches(t.Context()) {
@@ -50,7 +50,7 @@ func TestHostMemoryOutlivesClose(t *testing.T) {
 // it keeps of it behind the Release.
 func TestALeasedHostSlotOutlivesClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pf := hosts[0].open(t, canary{n: 40, width: 64}, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{}, 0)
+		pf := hosts[0].open(t, canary{n: 40, width: 64}, 4, loader.Options{Workers: 2}, prefetch.Options{}, 0)
 		rd, err := pf.Open(t.Context())
 		require.NoError(t, err)
 		b, err := rd.Next(t.Context())
@@ -72,7 +72,7 @@ func TestClonedTensors(t *testing.T) {
 	for _, form := range hosts {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := form.open(t, canary{n: 38, width: 6}, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{}, 0)
+				pf := form.open(t, canary{n: 38, width: 6}, 4, loader.Options{Workers: 2}, prefetch.Options{}, 0)
 				var all []*tensor.Dense
 				for b, err := range pf.Batches(t.Context()) {
 					require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestClonedTensors(t *testing.T) {
 			})
 		})
 	}
-	ld, err := loader.New(everyType(), loader.Options{BatchSize: 4})
+	ld, err := loader.New(everyType(), 4, loader.Options{})
 	require.NoError(t, err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{})
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestKeptMemoryIsPoison(t *testing.T) {
 	for _, form := range hosts {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := form.open(t, canary{n: 40, width: 6}, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{}, 0)
+				pf := form.open(t, canary{n: 40, width: 6}, 4, loader.Options{Workers: 2}, prefetch.Options{}, 0)
 				poison := bytes.Repeat([]byte{0xff}, 24)
 				var dense []*tensor.Dense
 				var slices [][]byte
@@ -158,7 +158,7 @@ func TestKeptMemoryIsPoison(t *testing.T) {
 func TestTensorsFromSeveralGoroutines(t *testing.T) {
 	for _, form := range hosts {
 		t.Run(form.name, func(t *testing.T) {
-			pf := form.open(t, canary{n: 50, width: 6}, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{}, 0)
+			pf := form.open(t, canary{n: 50, width: 6}, 4, loader.Options{Workers: 2}, prefetch.Options{}, 0)
 			for b, err := range pf.Batches(t.Context()) {
 				require.NoError(t, err)
 				var wg sync.WaitGroup
@@ -210,7 +210,7 @@ func TestATensorIsRestored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				data := shaped{n: 40, shape: c.shape}
-				ld, err := loader.New(data, loader.Options{BatchSize: 4, Workers: 1})
+				ld, err := loader.New(data, 4, loader.Options{Workers: 1})
 				require.NoError(t, err)
 				pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
 				require.NoError(t, err)

@@ -39,7 +39,7 @@ func TestAWaitForAnotherLapIsReported(t *testing.T) {
 			require.NoError(t, err)
 			compute, err := dev.NewStream(device.StreamOptions{Name: "compute"})
 			require.NoError(t, err)
-			ld, err := loader.New(zeros(1), loader.Options{BatchSize: 1, Workers: 1})
+			ld, err := loader.New(zeros(1), 1, loader.Options{Workers: 1})
 			require.NoError(t, err)
 			p, err := New(compute, ld, Options{Depth: 1})
 			require.NoError(t, err)

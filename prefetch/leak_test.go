@@ -30,7 +30,7 @@ func TestAForgottenPrefetcherIsReported(t *testing.T) {
 	require.NoError(t, err)
 	compute, err := dev.NewStream(device.StreamOptions{})
 	require.NoError(t, err)
-	ld, err := loader.New(canary{n: 10, width: 4}, loader.Options{BatchSize: 2, Workers: 1})
+	ld, err := loader.New(canary{n: 10, width: 4}, 2, loader.Options{Workers: 1})
 	require.NoError(t, err)
 
 	nextLine := func() string {

@@ -34,8 +34,8 @@ func TestAPartThatIsLeftOutIsPoison(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, data, adversarial(time.Millisecond), plain, prefetch.Options{})
-				ld, err := loader.New(data, loader.Options{BatchSize: 4, Epochs: 2})
+				r := newRig(t, data, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
+				ld, err := loader.New(data, 4, loader.Options{Epochs: 2})
 				require.NoError(t, err)
 				require.NoError(t, r.pf.Close())
 				if name != "map" {

@@ -16,13 +16,14 @@ import (
 	"github.com/leat-go/leat/prefetch"
 )
 
-var plain = loader.Options{BatchSize: 2, Workers: 2}
+// plain is for batches of two.
+var plain = loader.Options{Workers: 2}
 
 func TestNothingRunsBeforeTheFirstBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := false
 		data := canary{n: 10, width: 4, read: func(context.Context, int) error { read = true; return nil }}
-		r := newRig(t, data, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{}, 2, plain, prefetch.Options{})
 		synctest.Wait()
 		require.False(t, read)
 		for _, op := range []devicetest.Op{devicetest.Record, devicetest.Wait, devicetest.CopyH2D, devicetest.Launch, devicetest.SynchronizeEvent, devicetest.EventDone} {
@@ -35,7 +36,7 @@ func TestNothingRunsBeforeTheFirstBatch(t *testing.T) {
 
 func TestThousandEpochsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 		for range 3 {
 			require.NoError(t, r.epochs(1, 0))
 			require.NoError(t, r.pf.Seek(0, 0))
@@ -57,7 +58,7 @@ func TestThousandEpochsLeaveNothing(t *testing.T) {
 
 func TestThousandAbandonedEpochsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 2000, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, canary{n: 2000, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 		allocations := r.dev.Usage().Allocations
 		for i := range 1000 {
 			for b, err := range r.pf.Batches(t.Context()) {
@@ -73,7 +74,7 @@ func TestThousandAbandonedEpochsLeaveNothing(t *testing.T) {
 
 func TestHoldingEverySlotFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, plain, prefetch.Options{Depth: 3})
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{Depth: 3})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var held []prefetch.Batch
@@ -116,7 +117,7 @@ func TestHoldingEverySlotFailsAtOnce(t *testing.T) {
 
 func TestTheLastBatchesMayAllBeHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, plain, prefetch.Options{Depth: 3})
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{Depth: 3})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var held []prefetch.Batch
@@ -139,7 +140,7 @@ func TestTheLastBatchesMayAllBeHeld(t *testing.T) {
 
 func TestUseAfterReleasePanicsWithTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, plain, prefetch.Options{Depth: 1})
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{Depth: 1})
 		var stale prefetch.Batch
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
@@ -165,7 +166,7 @@ func recovered(f func()) (text string) {
 
 func TestALeaseOutlivesClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, adversarial(time.Millisecond), plain, prefetch.Options{})
+		r := newRig(t, canary{n: 20, width: 4}, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		b, err := rd.Next(t.Context())
@@ -191,7 +192,7 @@ func TestALeaseOutlivesClose(t *testing.T) {
 
 func TestCloseWaitsNoLongerThanItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, adversarial(time.Millisecond), plain, prefetch.Options{CloseTimeout: time.Second})
+		r := newRig(t, canary{n: 20, width: 4}, adversarial(time.Millisecond), 2, plain, prefetch.Options{CloseTimeout: time.Second})
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			require.NoError(t, r.compute.Launch(cpu.Busy(time.Minute)))
@@ -214,7 +215,7 @@ func TestCloseWaitsNoLongerThanItsLimit(t *testing.T) {
 
 func TestCloseWhileCopiesAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, adversarial(100*time.Millisecond), plain, prefetch.Options{})
+		r := newRig(t, canary{n: 20, width: 4}, adversarial(100*time.Millisecond), 2, plain, prefetch.Options{})
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			_ = b
@@ -234,7 +235,7 @@ func TestCloseEndsARangeOfAnotherGoroutine(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}}
-		r := newRig(t, data, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{}, 2, plain, prefetch.Options{})
 		done := make(chan error)
 		go func() {
 			var last error
@@ -252,7 +253,7 @@ func TestCloseEndsARangeOfAnotherGoroutine(t *testing.T) {
 
 func TestCloseInTheLoopsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 		var errs []error
 		for _, err := range r.pf.Batches(t.Context()) {
 			if err != nil {
@@ -271,7 +272,7 @@ func TestCloseInTheLoopsBody(t *testing.T) {
 
 func TestOneRangeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 		for _, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			_, err = r.pf.Open(t.Context())
@@ -291,7 +292,7 @@ func TestRangingBehindTheLastEpochYieldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lo := plain
 		lo.Epochs = 2
-		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, lo, prefetch.Options{})
+		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, 2, lo, prefetch.Options{})
 		require.NoError(t, r.epochs(2, 0))
 		for range 3 {
 			for range r.pf.Batches(t.Context()) {
@@ -307,7 +308,7 @@ func TestRangingBehindTheLastEpochYieldsNothing(t *testing.T) {
 // used elsewhere too leaves the others room.
 func TestUsedOnLeavesTheComputeStreamsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), plain,
+		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), 2, plain,
 			prefetch.Options{ComputeStreams: 2, RoundRobin: true, BatchesPerCopy: 4, MaxStreams: 3})
 		var others []*device.Stream
 		for range 2 {
@@ -334,7 +335,7 @@ func TestUsedOnLeavesTheComputeStreamsRoom(t *testing.T) {
 
 func TestUsedOnOrdersAnotherStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), plain, prefetch.Options{Depth: 2, MaxStreams: 2})
+		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), 2, plain, prefetch.Options{Depth: 2, MaxStreams: 2})
 		other, err := r.dev.NewStream(device.StreamOptions{Name: "other"})
 		require.NoError(t, err)
 		third, err := r.dev.NewStream(device.StreamOptions{Name: "third"})

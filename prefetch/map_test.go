@@ -74,7 +74,7 @@ func TestResultsComeBackBesideUploadAndCompute(t *testing.T) {
 		t.Run(fmt.Sprintf("%v/%v/%v/batches=%d/depth=%d/streams=%d", c.in, c.compute, c.out, c.batches, c.po.Depth, c.po.ComputeStreams), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, canary{n: c.batches, width: 8}, cpu.Options{Model: stages(c.in, c.out, c.engines)},
-					loader.Options{BatchSize: 1, Workers: 2}, c.po)
+					1, loader.Options{Workers: 2}, c.po)
 				start := time.Now()
 				n := 0
 				for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(c.compute))) {
@@ -95,7 +95,7 @@ func TestFourStagesSideBySide(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		data := canary{n: 10, width: 8}
-		r := newRig(t, data, cpu.Options{Model: stages(10*ms, 10*ms, 2)}, loader.Options{BatchSize: 1, Workers: 2},
+		r := newRig(t, data, cpu.Options{Model: stages(10*ms, 10*ms, 2)}, 1, loader.Options{Workers: 2},
 			prefetch.Options{Transform: passOn(cpuSpin, 20*ms, data)})
 		start := time.Now()
 		for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: data.Fields()}, r.echo(always(30*ms))) {
@@ -110,7 +110,7 @@ func TestFourStagesSideBySide(t *testing.T) {
 func TestResultsAsTheyFinish(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 8, width: 8}, cpu.Options{Model: stages(0, 0, 2)}, loader.Options{BatchSize: 1, Workers: 2},
+		r := newRig(t, canary{n: 8, width: 8}, cpu.Options{Model: stages(0, 0, 2)}, 1, loader.Options{Workers: 2},
 			prefetch.Options{ComputeStreams: 2, Depth: 8})
 		slowFirst := func(at prefetch.Position) time.Duration {
 			if at.Batch == 0 {
@@ -140,7 +140,7 @@ func TestLeavingAMapKeepsThePositionBehindTheLastResult(t *testing.T) {
 	for _, per := range []int{1, 3} {
 		for stop := 1; stop <= 12; stop++ {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 23, width: 8}, adversarial(2*time.Millisecond), loader.Options{BatchSize: 2, Shuffle: true, Workers: 2, Epochs: 2},
+				r := newRig(t, canary{n: 23, width: 8}, adversarial(2*time.Millisecond), 2, loader.Options{Shuffle: true, Workers: 2, Epochs: 2},
 					prefetch.Options{BatchesPerCopy: per, ComputeStreams: 2})
 				next := 0
 				for turn := 0; r.pf.Epoch() < 2; turn++ {
@@ -167,7 +167,7 @@ func TestAStepsErrorComesBehindTheResultsBeforeIt(t *testing.T) {
 	for name, fail := range map[string]func() error{"error": func() error { return boom }, "panic": func() error { panic(boom) }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 2}, prefetch.Options{})
+				r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), 2, loader.Options{Workers: 2}, prefetch.Options{})
 				echo := r.echo(always(5 * time.Millisecond))
 				var results, failures int
 				for _, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, func(b prefetch.Batch, out prefetch.Fields) error {
@@ -210,7 +210,7 @@ func TestATransformsErrorHasItsPlace(t *testing.T) {
 			}
 			return pass.Apply(s, out, in)
 		}}
-		r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 2}, prefetch.Options{Transform: failing})
+		r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Workers: 2}, prefetch.Options{Transform: failing})
 		n := 0
 		for _, err := range r.pf.Batches(t.Context()) {
 			if err == nil {
@@ -232,7 +232,7 @@ func TestEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
 	run := func(t *testing.T, in, compute, out time.Duration, rule devicetest.Rule) (fired int64, failed error) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, canary{n: 16, width: 32}, cpu.Options{Model: stages(in, out, 1), Adversary: &cpu.Adversary{Poison: true, LateRead: true}},
-				loader.Options{BatchSize: 1, Workers: 2}, prefetch.Options{})
+				1, loader.Options{Workers: 2}, prefetch.Options{})
 			armed := r.tap.Arm(rule)
 			for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields(), Slots: 2}, r.echo(always(compute))) {
 				require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
 
 func TestMapRefusesWhatItCannotDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ld, err := loader.New(canary{n: 4, width: 4}, plain)
+		ld, err := loader.New(canary{n: 4, width: 4}, 2, plain)
 		require.NoError(t, err)
 		host, err := prefetch.NewHost(ld, prefetch.Options{})
 		require.NoError(t, err)
@@ -278,7 +278,7 @@ func TestMapRefusesWhatItCannotDo(t *testing.T) {
 			require.ErrorContains(t, err, "needs a device")
 		}
 		require.NoError(t, host.Close())
-		r := newRig(t, canary{n: 4, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, canary{n: 4, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 		for _, err := range r.pf.Map(t.Context(), prefetch.Output{Slots: -1}, nil) {
 			require.ErrorContains(t, err, "Output.Slots is -1")
 			require.ErrorContains(t, err, "Output.Fields has no field")
@@ -290,7 +290,7 @@ func TestMapRefusesWhatItCannotDo(t *testing.T) {
 func TestHostConsumersHaveTransformsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := canary{n: 11, width: 5}
-		ld, err := loader.New(data, loader.Options{BatchSize: 3, Shuffle: true, Workers: 2, Epochs: 2})
+		ld, err := loader.New(data, 3, loader.Options{Shuffle: true, Workers: 2, Epochs: 2})
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, time.Millisecond, data), HostSlots: 2})
 		require.NoError(t, err)

@@ -28,7 +28,7 @@ func TestNobodyGetsInBeforeAMapHasEnded(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					data, goOn := canary{n: 60, width: 8}, make(chan struct{})
 					co := adversarial(time.Millisecond)
-					r := newRig(t, data, co, graceful, prefetch.Options{})
+					r := newRig(t, data, co, 2, graceful, prefetch.Options{})
 					echo := r.echo(always(20 * time.Millisecond))
 					step := func(b prefetch.Batch, out prefetch.Fields) error {
 						if stuck && b.Position() == (prefetch.Position{Batch: 3, Sample: 6}) {
@@ -105,7 +105,7 @@ func TestNobodyGetsInBeforeAMapHasEnded(t *testing.T) {
 func TestCloseBesideAMapThatEnds(t *testing.T) {
 	for wait := range 12 {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 60, width: 8}, adversarial(time.Millisecond), graceful, prefetch.Options{ComputeStreams: 2})
+			r := newRig(t, canary{n: 60, width: 8}, adversarial(time.Millisecond), 2, graceful, prefetch.Options{ComputeStreams: 2})
 			left := make(chan struct{})
 			go func() {
 				defer close(left)
@@ -128,7 +128,7 @@ func TestCloseBesideAMapThatEnds(t *testing.T) {
 // The fields of an Output may be changed behind the Map: they are its own.
 func TestAnOutputIsCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 4, width: 4}, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, canary{n: 4, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 		fields := []loader.Field{{Name: "y", DType: dtype.Int64, Shape: []int{2}}}
 		for _, want := range []int{2, 5, 5, 1} {
 			fields[0].Shape[0] = want
@@ -148,7 +148,7 @@ func TestAnOutputIsCopied(t *testing.T) {
 // A Clone beside a Release is of the batch, or panics as on any released one.
 func TestACloneBesideARelease(t *testing.T) {
 	for _, per := range []int{1, 3} {
-		r := newRig(t, canary{n: 600, width: 16}, cpu.Options{}, plain, prefetch.Options{Depth: 1, BatchesPerCopy: per})
+		r := newRig(t, canary{n: 600, width: 16}, cpu.Options{}, 2, plain, prefetch.Options{Depth: 1, BatchesPerCopy: per})
 		type cloned struct {
 			c  *prefetch.Clone
 			at prefetch.Position

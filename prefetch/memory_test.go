@@ -47,9 +47,9 @@ func TestMemoryThatIsNotThereIsATypedErrorAndLeavesNothing(t *testing.T) {
 		"device, by the budget": {cpu.Options{}, prefetch.Options{DeviceBytes: 2 * slot}, "raise DeviceBytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, canary{n: 4, width: 1}, c.co, loader.Options{BatchSize: 1}, prefetch.Options{HostSlots: 1, Depth: 1})
+			r := newRig(t, canary{n: 4, width: 1}, c.co, 1, loader.Options{}, prefetch.Options{HostSlots: 1, Depth: 1})
 			before := r.dev.Usage()
-			ld, err := loader.New(wide, loader.Options{BatchSize: 4, Workers: 1})
+			ld, err := loader.New(wide, 4, loader.Options{Workers: 1})
 			require.NoError(t, err)
 			_, err = prefetch.New(r.compute, ld, c.po)
 			require.ErrorIs(t, err, device.ErrOutOfMemory)
@@ -75,7 +75,7 @@ func TestFewerSlotsWhereMemoryIsShortAreInThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(time.Millisecond)
 		co.PinnedBytes = arenaBytes + 3*slot + slot/2
-		r := newRig(t, wide, co, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{MinHostSlots: 2})
+		r := newRig(t, wide, co, 4, loader.Options{Workers: 2}, prefetch.Options{MinHostSlots: 2})
 		plan := r.pf.Plan()
 		require.Equal(t, 3, plan.HostSlots)
 		require.Equal(t, 3*slot, plan.HostBytes)
@@ -91,7 +91,7 @@ func TestPageableSlotsAreInThePlanAndInTheStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(time.Millisecond)
 		co.PinnedBytes = arenaBytes + slot
-		r := newRig(t, wide, co, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{Pageable: true})
+		r := newRig(t, wide, co, 4, loader.Options{Workers: 2}, prefetch.Options{Pageable: true})
 		plan := r.pf.Plan()
 		require.Equal(t, "pageable", plan.HostMemory)
 		require.Contains(t, plan.String(), "don't overlap compute")
@@ -113,7 +113,7 @@ func TestOverlapIsMeasured(t *testing.T) {
 		{10 * ms, 30 * ms, 1, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 100, width: 8}, cpu.Options{Model: modelled(c.in)}, loader.Options{BatchSize: 1, Workers: 2},
+			r := newRig(t, canary{n: 100, width: 8}, cpu.Options{Model: modelled(c.in)}, 1, loader.Options{Workers: 2},
 				prefetch.Options{Timing: true, Depth: c.depth})
 			require.NoError(t, r.epochs(1, c.compute))
 			require.InDelta(t, c.want, r.pf.Stats().Overlap(), 0.01, "%+v", c)
@@ -131,7 +131,7 @@ func TestAConsumerThatNeverConsumesCostsOnlyTheSlots(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var read atomic.Int64
 					data := canary{n: 10_000, width: 100, read: func(context.Context, int) error { read.Add(1); return nil }}
-					r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 4, Workers: workers},
+					r := newRig(t, data, adversarial(time.Millisecond), 4, loader.Options{Workers: workers},
 						prefetch.Options{Depth: c.depth, HostSlots: c.hostSlots, BatchesPerCopy: c.per})
 					before := r.dev.Usage()
 					plan := r.pf.Plan()
@@ -173,7 +173,7 @@ func TestNothingIsAllocatedEpochAfterEpoch(t *testing.T) {
 		for _, mapped := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/map=%v", name, mapped), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 4, Workers: 2, Shuffle: true}, po)
+					r := newRig(t, data, adversarial(time.Millisecond), 4, loader.Options{Workers: 2, Shuffle: true}, po)
 					epoch := func() (n int) {
 						if mapped {
 							for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: data.Fields()}, r.echo(always(0))) {
@@ -208,7 +208,7 @@ func TestNothingIsAllocatedEpochAfterEpoch(t *testing.T) {
 // What was consumed is never more than there is, at whatever moment one asks.
 func TestProgressNeverExceedsTheTotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 42, width: 4}, adversarial(time.Millisecond), loader.Options{BatchSize: 4, Workers: 4, Epochs: 2}, prefetch.Options{})
+		r := newRig(t, canary{n: 42, width: 4}, adversarial(time.Millisecond), 4, loader.Options{Workers: 4, Epochs: 2}, prefetch.Options{})
 		require.Zero(t, r.pf.Stats().Batches)
 		n := int64(0)
 		for r.pf.Epoch() < 2 {
@@ -254,8 +254,8 @@ func TestFieldsAndBatchesOfNoBytes(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all=%v", all), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 4, width: 1}, adversarial(time.Millisecond), plain, prefetch.Options{})
-				ld, err := loader.New(hollow{all}, loader.Options{BatchSize: 4, Workers: 2, Epochs: 2})
+				r := newRig(t, canary{n: 4, width: 1}, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
+				ld, err := loader.New(hollow{all}, 4, loader.Options{Workers: 2, Epochs: 2})
 				require.NoError(t, err)
 				pf, err := prefetch.New(r.compute, ld, prefetch.Options{Depth: 2, HostSlots: 2})
 				require.NoError(t, err)
@@ -301,7 +301,7 @@ func TestThePlanCountsEveryByteOnTheDevice(t *testing.T) {
 		"scratch":   {Transform: scratched, BatchesPerCopy: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, wide, cpu.Options{}, loader.Options{BatchSize: 4, Workers: 1}, po)
+			r := newRig(t, wide, cpu.Options{}, 4, loader.Options{Workers: 1}, po)
 			bytes := r.pf.Plan().DeviceBytes
 			require.Equal(t, r.dev.Usage().DeviceBytes-r.before.DeviceBytes, bytes)
 			po.DeviceBytes = bytes

@@ -21,30 +21,30 @@ import (
 // whose transform, if it has one, takes busy for each batch.
 var forms = []struct {
 	name string
-	open func(t *testing.T, data canary, lo loader.Options, po prefetch.Options, busy time.Duration) *prefetch.Prefetcher
+	open func(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options, busy time.Duration) *prefetch.Prefetcher
 }{
-	{"device", func(t *testing.T, data canary, lo loader.Options, po prefetch.Options, _ time.Duration) *prefetch.Prefetcher {
-		return newRig(t, data, adversarial(time.Millisecond), lo, po).pf
+	{"device", func(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options, _ time.Duration) *prefetch.Prefetcher {
+		return newRig(t, data, adversarial(time.Millisecond), batchSize, lo, po).pf
 	}},
-	{"device with transform", func(t *testing.T, data canary, lo loader.Options, po prefetch.Options, busy time.Duration) *prefetch.Prefetcher {
+	{"device with transform", func(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options, busy time.Duration) *prefetch.Prefetcher {
 		po.Transform = passOn(cpuSpin, busy, data)
-		return newRig(t, data, adversarial(time.Millisecond), lo, po).pf
+		return newRig(t, data, adversarial(time.Millisecond), batchSize, lo, po).pf
 	}},
-	{"host", func(t *testing.T, data canary, lo loader.Options, po prefetch.Options, _ time.Duration) *prefetch.Prefetcher {
+	{"host", func(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options, _ time.Duration) *prefetch.Prefetcher {
 		po.HostSlots = 3
-		return hostOf(t, data, lo, po)
+		return hostOf(t, data, batchSize, lo, po)
 	}},
-	{"host with transform", func(t *testing.T, data canary, lo loader.Options, po prefetch.Options, busy time.Duration) *prefetch.Prefetcher {
+	{"host with transform", func(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options, busy time.Duration) *prefetch.Prefetcher {
 		po.Transform = passOn(func(s *device.Stream, d time.Duration) error {
 			return s.HostFunc(func() { time.Sleep(d) })
 		}, busy, data)
-		return hostOf(t, data, lo, po)
+		return hostOf(t, data, batchSize, lo, po)
 	}},
 }
 
-func hostOf(t *testing.T, data canary, lo loader.Options, po prefetch.Options) *prefetch.Prefetcher {
+func hostOf(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options) *prefetch.Prefetcher {
 	t.Helper()
-	ld, err := loader.New(data, lo)
+	ld, err := loader.New(data, batchSize, lo)
 	require.NoError(t, err)
 	pf, err := prefetch.NewHost(ld, po)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestNextsOwnContext(t *testing.T) {
 						return ctx.Err()
 					}
 				}}
-				pf := form.open(t, data, loader.Options{BatchSize: 2, Workers: 1, Epochs: 1}, prefetch.Options{}, 300*ms)
+				pf := form.open(t, data, 2, loader.Options{Workers: 1, Epochs: 1}, prefetch.Options{}, 300*ms)
 				rd, err := pf.Open(t.Context())
 				require.NoError(t, err)
 				impatient := errors.New("impatient")
@@ -111,7 +111,7 @@ func TestARangesContext(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := form.open(t, canary{n: 12, width: 8}, loader.Options{BatchSize: 2, Workers: 1, Epochs: 1}, prefetch.Options{}, time.Millisecond)
+				pf := form.open(t, canary{n: 12, width: 8}, 2, loader.Options{Workers: 1, Epochs: 1}, prefetch.Options{}, time.Millisecond)
 				var got []int
 				enough := errors.New("enough")
 				for pf.Epoch() == 0 {
@@ -142,7 +142,7 @@ func TestWaitNextWaitsForReleases(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := form.open(t, canary{n: 40, width: 8}, loader.Options{BatchSize: 2, Workers: 2, Epochs: 1}, prefetch.Options{}, 0)
+				pf := form.open(t, canary{n: 40, width: 8}, 2, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{}, 0)
 				rd, err := pf.Open(t.Context())
 				require.NoError(t, err)
 				queue := make(chan prefetch.Batch, 3)
@@ -181,7 +181,7 @@ func TestWhatWakesWaitNext(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := form.open(t, canary{n: 40, width: 8}, loader.Options{BatchSize: 2, Workers: 2, StallTimeout: time.Second}, prefetch.Options{}, 0)
+				pf := form.open(t, canary{n: 40, width: 8}, 2, loader.Options{Workers: 2, StallTimeout: time.Second}, prefetch.Options{}, 0)
 				rd, err := pf.Open(t.Context())
 				require.NoError(t, err)
 				var held []prefetch.Batch
@@ -225,7 +225,7 @@ func TestWhatWakesWaitNext(t *testing.T) {
 func TestCloseWakesAHostConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		form := forms[3]
-		pf := form.open(t, canary{n: 40, width: 8}, loader.Options{BatchSize: 2, Workers: 2}, prefetch.Options{CloseTimeout: time.Second}, time.Minute)
+		pf := form.open(t, canary{n: 40, width: 8}, 2, loader.Options{Workers: 2}, prefetch.Options{CloseTimeout: time.Second}, time.Minute)
 		rd, err := pf.Open(t.Context())
 		require.NoError(t, err)
 		closed := make(chan error)
@@ -305,7 +305,7 @@ func (e *endRig) run() {
 		}
 		return pass.Apply(s, out, in)
 	}}}
-	r := newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 1, Workers: 1, Epochs: e.epochs}, po)
+	r := newRig(t, data, cpu.Options{}, 1, loader.Options{Workers: 1, Epochs: e.epochs}, po)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	n := 0
@@ -367,7 +367,7 @@ func TestAReadersErrorKeepsItsIdentity(t *testing.T) {
 		data := canary{n: 20, width: 4, read: func(context.Context, int) error {
 			return fmt.Errorf("%w: %w", boom, prefetch.ErrEpochEnd)
 		}}
-		r := newRig(t, data, cpu.Options{}, plain, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{}, 2, plain, prefetch.Options{})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		_, err = rd.Next(t.Context())

@@ -15,7 +15,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	_, err := prefetch.NewMeter(nil, 4)
 	require.ErrorContains(t, err, "NewMeter needs a device")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 4}, adversarial(0), loader.Options{BatchSize: 4}, prefetch.Options{})
+		r := newRig(t, canary{n: 40, width: 4}, adversarial(0), 4, loader.Options{}, prefetch.Options{})
 		m, err := prefetch.NewMeter(r.dev, 4)
 		require.NoError(t, err)
 		memory, err := r.dev.Alloc(4)

@@ -86,8 +86,8 @@ func TestASourceOfOnePassLosesNothingWhenARangeIsLeft(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					data := canary{n: 122, width: 7}
 					source := newOnce(data)
-					r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 4, Workers: 2, Epochs: 1}, prefetch.Options{})
-					ld, err := loader.NewIterable(source.iterable(), loader.Options{BatchSize: 4, Workers: 2, Epochs: 1})
+					r := newRig(t, data, adversarial(time.Millisecond), 4, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{})
+					ld, err := loader.NewIterable(source.iterable(), 4, loader.Options{Workers: 2, Epochs: 1})
 					require.NoError(t, err)
 					require.NoError(t, r.pf.Close())
 					r.pf, err = open(r, ld)
@@ -177,8 +177,8 @@ func TestASourceOfOnePassGoesOnBehindAMalformedRequest(t *testing.T) {
 					return nil
 				}}
 				source := newOnce(data)
-				r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 4, Workers: 2, Epochs: 1}, prefetch.Options{})
-				ld, err := loader.NewIterable(source.iterable(), loader.Options{BatchSize: 4, Workers: 2, Epochs: 1})
+				r := newRig(t, data, adversarial(time.Millisecond), 4, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{})
+				ld, err := loader.NewIterable(source.iterable(), 4, loader.Options{Workers: 2, Epochs: 1})
 				require.NoError(t, err)
 				require.NoError(t, r.pf.Close())
 				r.pf, err = open(r, ld)
@@ -224,16 +224,16 @@ func TestASourceOfOnePassGoesOnBehindAMalformedRequest(t *testing.T) {
 func TestASourceOfOnePassIsForOnePipelineAndPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused *loader.OnePassError
-		lo := loader.Options{BatchSize: 4, Workers: 1, Epochs: 1}
+		lo := loader.Options{Workers: 1, Epochs: 1}
 		source := newOnce(canary{n: 40, width: 7})
 		it := source.iterable()
-		ld, err := loader.NewIterable(it, lo)
+		ld, err := loader.NewIterable(it, 4, lo)
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{})
 		require.NoError(t, err)
 		for _, again := range []func() (*loader.Loader, error){
 			func() (*loader.Loader, error) { return ld, nil },
-			func() (*loader.Loader, error) { return loader.NewIterable(it, lo) },
+			func() (*loader.Loader, error) { return loader.NewIterable(it, 4, lo) },
 		} {
 			ld, err := again()
 			require.NoError(t, err)
@@ -252,7 +252,7 @@ func TestASourceOfOnePassIsForOnePipelineAndPlace(t *testing.T) {
 		require.Equal(t, loader.Cursor{Position: 4}, refused.At)
 		require.Equal(t, state, pf.State())
 
-		fresh, err := loader.NewIterable(newOnce(canary{n: 40, width: 7}).iterable(), lo)
+		fresh, err := loader.NewIterable(newOnce(canary{n: 40, width: 7}).iterable(), 4, lo)
 		require.NoError(t, err)
 		other, err := prefetch.NewHost(fresh, prefetch.Options{})
 		require.NoError(t, err)
@@ -286,8 +286,8 @@ func TestClosingAPrefetcherEndsASourceOfOnePass(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					data := canary{n: 1000, width: 7}
 					source := newOnce(data)
-					r := newRig(t, data, cpu.Options{}, loader.Options{BatchSize: 4}, prefetch.Options{})
-					ld, err := loader.NewIterable(source.iterable(), loader.Options{BatchSize: 4, Workers: 2, Epochs: 1})
+					r := newRig(t, data, cpu.Options{}, 4, loader.Options{}, prefetch.Options{})
+					ld, err := loader.NewIterable(source.iterable(), 4, loader.Options{Workers: 2, Epochs: 1})
 					require.NoError(t, err)
 					require.NoError(t, r.pf.Close())
 					r.pf, err = open(r, ld)
@@ -320,8 +320,8 @@ func TestASourceOfOnePassLosesNothingToAnotherPipelinesFailure(t *testing.T) {
 	for _, form := range []string{"transform", "host transform", "step"} {
 		t.Run(form, func(t *testing.T) {
 			data := canary{n: 20, width: 8}
-			r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2}, prefetch.Options{})
-			ld, err := loader.NewIterable(newOnce(data).iterable(), loader.Options{BatchSize: 2, Workers: 2, Epochs: 1})
+			r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{}, prefetch.Options{})
+			ld, err := loader.NewIterable(newOnce(data).iterable(), 2, loader.Options{Workers: 2, Epochs: 1})
 			require.NoError(t, err)
 			require.NoError(t, r.pf.Close())
 			failed := false

@@ -40,9 +40,9 @@ func (h hoarder) Read(_ context.Context, index int, row *loader.Row) error {
 func TestAProducerThatKeepsItsSliceIsFound(t *testing.T) {
 	for _, host := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 4, width: 1}, adversarial(time.Millisecond), plain, prefetch.Options{})
+			r := newRig(t, canary{n: 4, width: 1}, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
 			var kept []uint8
-			ld, err := loader.New(hoarder{&kept}, loader.Options{BatchSize: 4, Workers: 1})
+			ld, err := loader.New(hoarder{&kept}, 4, loader.Options{Workers: 1})
 			require.NoError(t, err)
 			po := prefetch.Options{HostSlots: 2, BatchesPerCopy: 1}
 			pf, err := prefetch.New(r.compute, ld, po)

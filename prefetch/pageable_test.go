@@ -25,7 +25,7 @@ func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 		for _, then := range []string{"Close", "range", "Seek", "Close with a lease"} {
 			t.Run(fmt.Sprint(per, then), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					ld, err := loader.New(canary{n: 64, width: 8}, loader.Options{BatchSize: 1, Workers: 1})
+					ld, err := loader.New(canary{n: 64, width: 8}, 1, loader.Options{Workers: 1})
 					require.NoError(t, err)
 					dev, err := cpu.Open(cpu.Options{PinnedBytes: 1, Model: &cpu.Model{ComputeEngines: 1, H2D: link, D2H: link, Pageable: link}})
 					require.NoError(t, err)

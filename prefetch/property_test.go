@@ -27,7 +27,7 @@ func TestEveryBatchOnceInOrder(t *testing.T) {
 						for batches := 1; batches <= 3*depth+1; batches += 1 + batches/4 {
 							n := batches*batch - batches%batch // whole and short last batches
 							r := newRig(t, canary{n: n, width: 5}, adversarial(2*time.Millisecond),
-								loader.Options{BatchSize: batch, Shuffle: true, Seed: 3, Workers: workers, Epochs: 2},
+								batch, loader.Options{Shuffle: true, Seed: 3, Workers: workers, Epochs: 2},
 								prefetch.Options{Depth: depth, HostSlots: hostSlots})
 							require.NoError(t, r.epochs(2, 3*time.Millisecond), "%d samples", n)
 							r.close()
@@ -44,8 +44,8 @@ func TestEveryBatchOnceInOrder(t *testing.T) {
 func TestAnyStopKeepsThePosition(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(rt, "samples")
-		lo := loader.Options{
-			BatchSize: rapid.IntRange(1, 9).Draw(rt, "batch"), Shuffle: true, Seed: rapid.Uint64().Draw(rt, "seed"),
+		batchSize, lo := rapid.IntRange(1, 9).Draw(rt, "batch"), loader.Options{
+			Shuffle: true, Seed: rapid.Uint64().Draw(rt, "seed"),
 			Workers: rapid.IntRange(1, 8).Draw(rt, "workers"), Epochs: rapid.IntRange(1, 3).Draw(rt, "epochs"),
 		}
 		po := prefetch.Options{Depth: rapid.IntRange(1, 4).Draw(rt, "depth"), HostSlots: rapid.IntRange(1, 5).Draw(rt, "hostSlots"),
@@ -60,7 +60,7 @@ func TestAnyStopKeepsThePosition(t *testing.T) {
 		co := cpu.Options{Model: engines(modelled(time.Duration(rapid.IntRange(0, 5).Draw(rt, "copy"))*time.Millisecond), rapid.IntRange(1, 3).Draw(rt, "engines")),
 			Adversary: &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: rapid.Uint64().Draw(rt, "adversary")}}
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, data, co, lo, po)
+			r := newRig(t, data, co, batchSize, lo, po)
 			var all []reading
 			for i := 0; r.pf.Epoch() < lo.Epochs; i++ {
 				stop := 1 << 30
@@ -74,7 +74,7 @@ func TestAnyStopKeepsThePosition(t *testing.T) {
 			require.Len(t, all, per*lo.Epochs)
 			for i, got := range all {
 				require.Equal(t, i/per, got.at.Epoch)
-				require.Equal(t, int64(i%per*lo.BatchSize), got.at.Sample)
+				require.Equal(t, int64(i%per*batchSize), got.at.Sample)
 				require.NoError(t, r.verify(got))
 			}
 			r.close()

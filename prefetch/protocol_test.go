@@ -81,7 +81,7 @@ func TestEveryEdgeIsNeeded(t *testing.T) {
 				}
 				co := adversarial(l.in)
 				co.Model.ComputeEngines = 2
-				r := newRig(t, data, co, loader.Options{BatchSize: 4, Shuffle: true, Seed: 7, Workers: 2}, po)
+				r := newRig(t, data, co, 4, loader.Options{Shuffle: true, Seed: 7, Workers: 2}, po)
 				armed := r.tap.Arm(rule)
 				err = r.epochs(1, l.compute)
 				fired = armed.Fired()

@@ -33,7 +33,7 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 							}
 							return nil
 						}}
-						r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 1, GracePeriod: second},
+						r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Workers: 1, GracePeriod: second},
 							prefetch.Options{BatchesPerCopy: per, HostSlots: 3})
 						var all []reading
 						rd, err := r.pf.Open(t.Context())
@@ -101,7 +101,7 @@ func TestTheOnlySlotComesBackFromQuarantine(t *testing.T) {
 					}
 					return nil
 				}}
-				r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 2, Workers: 1, GracePeriod: time.Second},
+				r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Workers: 1, GracePeriod: time.Second},
 					prefetch.Options{BatchesPerCopy: 4, HostSlots: 1})
 				var all []reading
 				rd, err := r.pf.Open(t.Context())
@@ -153,7 +153,7 @@ func TestCloseWaitsForCopiesOfASlotInQuarantine(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRig(t, data, adversarial(20*time.Second), loader.Options{BatchSize: 2, Workers: 1, GracePeriod: time.Second},
+		r := newRig(t, data, adversarial(20*time.Second), 2, loader.Options{Workers: 1, GracePeriod: time.Second},
 			prefetch.Options{BatchesPerCopy: 3, HostSlots: 1, CloseTimeout: time.Hour})
 		start := time.Now()
 		rd, err := r.pf.Open(t.Context())
@@ -176,7 +176,7 @@ func TestEverySlotInQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		data := canary{n: 20, width: 8, read: func(context.Context, int) error { <-goOn; return nil }}
-		ld, err := loader.New(data, loader.Options{BatchSize: 2, Workers: 1, GracePeriod: time.Second})
+		ld, err := loader.New(data, 2, loader.Options{Workers: 1, GracePeriod: time.Second})
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
 		require.NoError(t, err)

@@ -21,7 +21,7 @@ func TestQuiescedNothingCallsTheDevice(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			reads := 0
 			data := canary{n: 60, width: 8, read: func(context.Context, int) error { reads++; return nil }}
-			r := newRig(t, data, adversarial(time.Millisecond), loader.Options{BatchSize: 3, Shuffle: true, Workers: 1, Epochs: 2},
+			r := newRig(t, data, adversarial(time.Millisecond), 3, loader.Options{Shuffle: true, Workers: 1, Epochs: 2},
 				prefetch.Options{BatchesPerCopy: per, Transform: passOn(cpuSpin, time.Millisecond, data)})
 			var all []reading
 			for r.pf.Epoch() < 2 {
@@ -51,7 +51,7 @@ func TestQuiescedNothingCallsTheDevice(t *testing.T) {
 
 func TestQuiesceIsBusyDuringAMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), plain, prefetch.Options{})
+		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
 		for _, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(0))) {
 			require.NoError(t, err)
 			require.ErrorIs(t, r.pf.Quiesce(t.Context()), prefetch.ErrBusy)
@@ -78,7 +78,7 @@ func TestAQuiesceThatFailsSkipsNothing(t *testing.T) {
 				return apply(s, out, in)
 			}
 			r := newRig(t, data, adversarial(time.Millisecond),
-				loader.Options{BatchSize: 1, Workers: 1, Epochs: 1, GracePeriod: time.Second},
+				1, loader.Options{Workers: 1, Epochs: 1, GracePeriod: time.Second},
 				prefetch.Options{Depth: 8, HostSlots: 8, BatchesPerCopy: per, Transform: pass})
 			var all []reading
 			report := new(prefetch.StuckError)
@@ -113,7 +113,7 @@ func TestAQuiesceThatFailsSkipsNothing(t *testing.T) {
 
 func TestQuiesceBesideACloseIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), plain, prefetch.Options{CloseTimeout: time.Minute})
+		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{CloseTimeout: time.Minute})
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			r.read(b, 10*time.Second)
@@ -132,7 +132,7 @@ func TestQuiesceBesideACloseIsClosed(t *testing.T) {
 // itself did not wait for it.
 func TestQuiesceWaitsForWhatAMapHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), plain, prefetch.Options{CloseTimeout: 3 * time.Millisecond})
+		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{CloseTimeout: 3 * time.Millisecond})
 		for _, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(10*time.Millisecond))) {
 			require.NoError(t, err)
 			break
@@ -162,7 +162,7 @@ func TestASeekThatFailsChangesNothing(t *testing.T) {
 			return nil
 		}}
 		r := newRig(t, data, adversarial(time.Millisecond),
-			loader.Options{BatchSize: 2, Workers: 1, Epochs: 3, GracePeriod: time.Second}, prefetch.Options{Depth: 1, HostSlots: 1})
+			2, loader.Options{Workers: 1, Epochs: 3, GracePeriod: time.Second}, prefetch.Options{Depth: 1, HostSlots: 1})
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			r.read(b, 0)

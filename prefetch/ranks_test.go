@@ -22,9 +22,9 @@ type step struct {
 
 // rank runs the rest of epoch 0 on one rank from a state, at most stop batches, and
 // checks the bytes of every row.
-func rank(t *testing.T, samples int, lo loader.Options, from *loader.State, stop int) ([]step, loader.State) {
+func rank(t *testing.T, samples, batchSize int, lo loader.Options, from *loader.State, stop int) ([]step, loader.State) {
 	t.Helper()
-	r := newRig(t, canary{n: samples, width: 3}, adversarial(time.Millisecond), lo, prefetch.Options{Depth: 2, HostSlots: 2})
+	r := newRig(t, canary{n: samples, width: 3}, adversarial(time.Millisecond), batchSize, lo, prefetch.Options{Depth: 2, HostSlots: 2})
 	if from != nil {
 		require.NoError(t, r.pf.Restore(*from))
 	}
@@ -45,13 +45,13 @@ func rank(t *testing.T, samples int, lo loader.Options, from *loader.State, stop
 }
 
 // world is rank for every rank of one world; the states are the same on all.
-func world(t *testing.T, samples, ranks int, lo loader.Options, from *loader.State, stop int) ([][]step, loader.State) {
+func world(t *testing.T, samples, ranks, batchSize int, lo loader.Options, from *loader.State, stop int) ([][]step, loader.State) {
 	t.Helper()
 	all := make([][]step, ranks)
 	var state loader.State
 	for i := range ranks {
 		lo.Shard = loader.Shard{Index: i, Count: ranks}
-		steps, st := rank(t, samples, lo, from, stop)
+		steps, st := rank(t, samples, batchSize, lo, from, stop)
 		if i > 0 {
 			require.Equal(t, state, st, "a state of any rank restores all")
 			require.Len(t, steps, len(all[0]), "equally many steps")
@@ -90,7 +90,7 @@ func TestRanksMakeEquallyManySteps(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("samples=%d/ranks=%d/batch=%d/%v", c.samples, c.ranks, c.batch, c.last), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all, _ := world(t, c.samples, c.ranks, loader.Options{BatchSize: c.batch, Shuffle: true, Seed: 3, Last: c.last, Workers: 2}, nil, 1<<30)
+				all, _ := world(t, c.samples, c.ranks, c.batch, loader.Options{Shuffle: true, Seed: 3, Last: c.last, Workers: 2}, nil, 1<<30)
 				for rank, steps := range all {
 					for s, got := range steps {
 						require.Equal(t, c.valid[rank][s], len(got.samples), "rank %d step %d", rank, s)
@@ -111,7 +111,7 @@ func TestRanksMakeEquallyManySteps(t *testing.T) {
 
 func TestTooFewSamplesForTheWorldFailBeforeTheFirstStep(t *testing.T) {
 	for _, samples := range []int{0, 3, 10} {
-		_, err := loader.New(canary{n: samples, width: 3}, loader.Options{BatchSize: 3, Last: loader.Drop, Shard: loader.Shard{Count: 4}})
+		_, err := loader.New(canary{n: samples, width: 3}, 3, loader.Options{Last: loader.Drop, Shard: loader.Shard{Count: 4}})
 		require.Error(t, err, "%d samples", samples)
 	}
 }
@@ -121,19 +121,17 @@ func TestTooFewSamplesForTheWorldFailBeforeTheFirstStep(t *testing.T) {
 // same.
 func TestAnotherWorldGoesOnAtTheCursor(t *testing.T) {
 	const samples = 61
-	lo := func(batch int) loader.Options {
-		return loader.Options{BatchSize: batch, Shuffle: true, Seed: 8, Last: loader.Exact, Workers: 2}
-	}
+	lo := loader.Options{Shuffle: true, Seed: 8, Last: loader.Exact, Workers: 2}
 	synctest.Test(t, func(t *testing.T) {
-		whole, _ := world(t, samples, 2, lo(6), nil, 1<<30)
+		whole, _ := world(t, samples, 2, 6, lo, nil, 1<<30)
 		want := delivered(whole)
 		for stop := range 5 {
-			before, state := world(t, samples, 2, lo(6), nil, max(stop, 1))
+			before, state := world(t, samples, 2, 6, lo, nil, max(stop, 1))
 			if stop == 0 {
 				before, state = [][]step{nil}, loader.State{Version: state.Version, Fingerprint: state.Fingerprint, Seed: 8, Shuffle: true, World: 2, Batch: 6}
 			}
 			for _, next := range []struct{ ranks, batch int }{{3, 4}, {12, 1}, {1, 12}, {4, 2}, {5, 7}} {
-				after, _ := world(t, samples, next.ranks, lo(next.batch), &state, 1<<30)
+				after, _ := world(t, samples, next.ranks, next.batch, lo, &state, 1<<30)
 				got := append(delivered(before), delivered(after)...)
 				require.Equal(t, slices.Concat(want...), slices.Concat(got...), "the order is the same")
 				if next.ranks*next.batch == 12 {
@@ -149,7 +147,7 @@ func TestSubstitutesArriveAndAreListed(t *testing.T) {
 	data := canary{n: 40, width: 5, read: failing(3, 7)}
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, data, adversarial(time.Millisecond),
-			loader.Options{BatchSize: 4, Shuffle: true, Seed: 1, Workers: 3, OnError: loader.Substitute, MaxSubstituted: 2}, prefetch.Options{})
+			4, loader.Options{Shuffle: true, Seed: 1, Workers: 3, OnError: loader.Substitute, MaxSubstituted: 2}, prefetch.Options{})
 		listed := map[int]int{}
 		var all []reading
 		var rows []loader.Substitution
@@ -180,7 +178,7 @@ func TestSubstitutesArriveAndAreListed(t *testing.T) {
 	})
 	data.read = failing(3, 7, 20)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, data, adversarial(0), loader.Options{BatchSize: 4, Workers: 3, OnError: loader.Substitute, MaxSubstituted: 2}, prefetch.Options{})
+		r := newRig(t, data, adversarial(0), 4, loader.Options{Workers: 3, OnError: loader.Substitute, MaxSubstituted: 2}, prefetch.Options{})
 		var failed error
 		n := 0
 		for _, err := range r.pf.Batches(t.Context()) {

@@ -51,7 +51,7 @@ func TestScheduleOfJitteringProducersIsTheReference(t *testing.T) {
 					in, compute := time.Duration(dice.IntN(8_000))*time.Microsecond, time.Duration(dice.IntN(8_000))*time.Microsecond
 					synctest.Test(t, func(t *testing.T) {
 						data := canary{n: len(reads), width: 8, read: func(_ context.Context, i int) error { time.Sleep(reads[i]); return nil }}
-						r := newRig(t, data, cpu.Options{Model: modelled(in)}, loader.Options{BatchSize: 1, Workers: 1},
+						r := newRig(t, data, cpu.Options{Model: modelled(in)}, 1, loader.Options{Workers: 1},
 							prefetch.Options{Depth: depth, HostSlots: hostSlots})
 						start := time.Now()
 						require.NoError(t, r.epochs(1, compute))
@@ -79,7 +79,7 @@ func TestScheduleOfOneCopyEngineForBothDirections(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			model := stages(c.in, c.out, 1)
 			model.CopyEngines, model.SharedCopyEngines = 1, true
-			r := newRig(t, canary{n: 20, width: 8}, cpu.Options{Model: model}, loader.Options{BatchSize: 1, Workers: 2}, prefetch.Options{})
+			r := newRig(t, canary{n: 20, width: 8}, cpu.Options{Model: model}, 1, loader.Options{Workers: 2}, prefetch.Options{})
 			start := time.Now()
 			for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(c.compute))) {
 				require.NoError(t, err)

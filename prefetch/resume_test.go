@@ -21,7 +21,7 @@ func (r *rig) sequence(all []reading, epochs int) {
 	per, _ := r.ld.Batches()
 	require.Len(r.t, all, epochs*per)
 	for i, got := range all {
-		want := prefetch.Position{Epoch: i / per, Batch: i % per, Sample: int64(i % per * r.ld.Options().BatchSize)}
+		want := prefetch.Position{Epoch: i / per, Batch: i % per, Sample: int64(i % per * r.ld.BatchSize())}
 		require.Equal(r.t, want, got.at)
 		require.NoError(r.t, r.verify(got))
 	}
@@ -35,9 +35,9 @@ func TestResumingTwiceAtEveryBatchIsTheUninterruptedRun(t *testing.T) {
 	const perEpoch = (samples + batch - 1) / batch
 	resumed := func(t *testing.T, way int, from []byte, stop int) ([]reading, []byte) {
 		data := canary{n: samples, width: 5}
-		lo := loader.Options{BatchSize: batch, Shuffle: true, Seed: 11, Epochs: epochs, Workers: 1 + way%5}
+		lo := loader.Options{Shuffle: true, Seed: 11, Epochs: epochs, Workers: 1 + way%5}
 		po := prefetch.Options{Depth: 1 + way%4, HostSlots: 1 + way%3, BatchesPerCopy: 1 + way%2}
-		r := newRig(t, data, adversarial(time.Millisecond), lo, po)
+		r := newRig(t, data, adversarial(time.Millisecond), batch, lo, po)
 		if from != nil {
 			var st loader.State
 			require.NoError(t, json.Unmarshal(from, &st))
@@ -76,7 +76,7 @@ func TestResumingTwiceAtEveryBatchIsTheUninterruptedRun(t *testing.T) {
 // uploaded don't.
 func TestTheStateCountsDeliveredBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 4}, adversarial(0), loader.Options{BatchSize: 4, Workers: 2, Epochs: 2}, prefetch.Options{})
+		r := newRig(t, canary{n: 40, width: 4}, adversarial(0), 4, loader.Options{Workers: 2, Epochs: 2}, prefetch.Options{})
 		require.EqualValues(t, 0, r.pf.State().Position)
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
@@ -98,9 +98,9 @@ func TestTheStateCountsDeliveredBatches(t *testing.T) {
 // changes.
 func TestAStateOfOtherDataChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 4}, adversarial(0), loader.Options{BatchSize: 4, Workers: 1, Seed: 1}, prefetch.Options{})
+		r := newRig(t, canary{n: 40, width: 4}, adversarial(0), 4, loader.Options{Workers: 1, Seed: 1}, prefetch.Options{})
 		r.until(3, "break")
-		other := newRig(t, canary{n: 41, width: 4}, adversarial(0), loader.Options{BatchSize: 4, Workers: 1, Seed: 2}, prefetch.Options{})
+		other := newRig(t, canary{n: 41, width: 4}, adversarial(0), 4, loader.Options{Workers: 1, Seed: 2}, prefetch.Options{})
 		before := r.pf.State()
 		err := r.pf.Restore(other.pf.State())
 		var state *loader.StateError
@@ -124,8 +124,8 @@ func TestAStateOfOtherDataChangesNothing(t *testing.T) {
 // another: every range is a whole epoch.
 func TestOneLoaderServesManyRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lo := loader.Options{BatchSize: 4, Shuffle: true, Seed: 5, Workers: 3}
-		r := newRig(t, canary{n: 30, width: 4}, adversarial(time.Millisecond), lo, prefetch.Options{})
+		lo := loader.Options{Shuffle: true, Seed: 5, Workers: 3}
+		r := newRig(t, canary{n: 30, width: 4}, adversarial(time.Millisecond), 4, lo, prefetch.Options{})
 		second, err := prefetch.New(r.compute, r.ld, prefetch.Options{Depth: 1})
 		require.NoError(t, err)
 		first := r.pf
@@ -149,7 +149,7 @@ func TestEpochsHaveOrdersOfTheirOwnForAnyPipeline(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		for epoch := range 3 {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 30, width: 4}, adversarial(0), loader.Options{BatchSize: 7, Shuffle: true, Seed: 9, Workers: workers},
+				r := newRig(t, canary{n: 30, width: 4}, adversarial(0), 7, loader.Options{Shuffle: true, Seed: 9, Workers: workers},
 					prefetch.Options{Depth: workers, HostSlots: workers})
 				require.NoError(t, r.pf.Seek(epoch, 0))
 				var indexes []byte
@@ -172,8 +172,8 @@ func TestEpochsHaveOrdersOfTheirOwnForAnyPipeline(t *testing.T) {
 func TestThereIsNoPlaceBehindTheLastEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := canary{n: 40, width: 4}
-		r := newRig(t, data, adversarial(0), loader.Options{BatchSize: 4, Epochs: 2}, prefetch.Options{})
-		longer := newRig(t, data, adversarial(0), loader.Options{BatchSize: 4, Epochs: 9}, prefetch.Options{})
+		r := newRig(t, data, adversarial(0), 4, loader.Options{Epochs: 2}, prefetch.Options{})
+		longer := newRig(t, data, adversarial(0), 4, loader.Options{Epochs: 9}, prefetch.Options{})
 		require.NoError(t, longer.pf.Seek(3, 4))
 		r.until(3, "break")
 		before := r.pf.State()
@@ -205,7 +205,7 @@ func TestAClosedPrefetcherIsNotMoved(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := form.open(t, canary{n: 40, width: 4}, loader.Options{BatchSize: 4, Epochs: 2}, prefetch.Options{}, 0)
+				pf := form.open(t, canary{n: 40, width: 4}, 4, loader.Options{Epochs: 2}, prefetch.Options{}, 0)
 				for _, err := range pf.Batches(t.Context()) {
 					require.NoError(t, err)
 					break

@@ -69,7 +69,7 @@ type rig struct {
 
 // newRig makes a pipeline on a CPU device, which is as unkind as the rules allow
 // unless co says otherwise.
-func newRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po prefetch.Options) *rig {
+func newRig(t *testing.T, data canary, co cpu.Options, batchSize int, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
 	if co.Adversary == nil {
 		co.Adversary = &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: 1}
@@ -77,26 +77,26 @@ func newRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po pre
 	drv, err := cpu.New(co)
 	require.NoError(t, err)
 	o, watched := watch(t, drv)
-	r := newRigOn(t, watched, cpuSpin, data, lo, po)
+	r := newRigOn(t, watched, cpuSpin, data, batchSize, lo, po)
 	r.orders = o
 	return r
 }
 
 // newKindRig is newRig for what measures the device's usual cost.
-func newKindRig(t *testing.T, data canary, co cpu.Options, lo loader.Options, po prefetch.Options) *rig {
+func newKindRig(t *testing.T, data canary, co cpu.Options, batchSize int, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
 	drv, err := cpu.New(co)
 	require.NoError(t, err)
-	return newRigOn(t, drv, cpuSpin, data, lo, po)
+	return newRigOn(t, drv, cpuSpin, data, batchSize, lo, po)
 }
 
 func cpuSpin(s *device.Stream, d time.Duration) error { return s.Launch(cpu.Busy(d)) }
 
-func newRigOn(t *testing.T, drv driver.Device, spin func(*device.Stream, time.Duration) error, data canary, lo loader.Options, po prefetch.Options) *rig {
+func newRigOn(t *testing.T, drv driver.Device, spin func(*device.Stream, time.Duration) error, data canary, batchSize int, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
 	r := &rig{t: t, data: data, spin: spin, tap: devicetest.NewTap(drv)}
 	var err error
-	r.ld, err = loader.New(data, lo)
+	r.ld, err = loader.New(data, batchSize, lo)
 	require.NoError(t, err)
 	r.dev = device.New(r.tap)
 	r.compute, err = r.dev.NewStream(device.StreamOptions{Name: "compute"})

@@ -31,7 +31,7 @@ func modelled(in time.Duration) *cpu.Model {
 func steps(t *testing.T, batches int, in, compute time.Duration, po prefetch.Options) time.Duration {
 	t.Helper()
 	r := newRig(t, canary{n: batches, width: 8}, cpu.Options{Model: modelled(in)},
-		loader.Options{BatchSize: 1, Workers: 2}, po)
+		1, loader.Options{Workers: 2}, po)
 	start := time.Now()
 	require.NoError(t, r.epochs(1, compute))
 	took := time.Since(start)
@@ -69,7 +69,7 @@ func TestTimingSaysWhoWaited(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 50, width: 8}, cpu.Options{Model: modelled(4 * ms)},
-			loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{Timing: true})
+			1, loader.Options{Workers: 1}, prefetch.Options{Timing: true})
 		require.NoError(t, r.epochs(1, 3*ms))
 		s := r.pf.Stats()
 		require.EqualValues(t, 50, s.TimedUploads)
@@ -84,7 +84,7 @@ func TestNextSaysWhomItWaitedFor(t *testing.T) {
 	const ms = time.Millisecond
 	run := func(t *testing.T, read, compute time.Duration) prefetch.Stats {
 		data := canary{n: 40, width: 8, read: func(context.Context, int) error { time.Sleep(read); return nil }}
-		r := newRig(t, data, cpu.Options{Model: modelled(0)}, loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{Model: modelled(0)}, 1, loader.Options{Workers: 1}, prefetch.Options{})
 		require.NoError(t, r.epochs(1, compute))
 		defer r.close()
 		return r.pf.Stats()
@@ -106,7 +106,7 @@ func TestBorderBetweenEpochsHasNoGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := canary{n: 3, width: 8, read: func(context.Context, int) error { time.Sleep(50 * ms); return nil }}
 		r := newRig(t, data, cpu.Options{Model: modelled(0)},
-			loader.Options{BatchSize: 1, Workers: 1, Epochs: 10}, prefetch.Options{})
+			1, loader.Options{Workers: 1, Epochs: 10}, prefetch.Options{})
 		start := time.Now()
 		n := 0
 		for r.pf.Epoch() < 10 {

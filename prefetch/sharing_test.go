@@ -16,14 +16,14 @@ import (
 )
 
 // two is two pipelines of different data on one device.
-func two(t *testing.T, co cpu.Options, lo loader.Options, po prefetch.Options) (a, b *rig, closeAll func()) {
+func two(t *testing.T, co cpu.Options, batchSize int, lo loader.Options, po prefetch.Options) (a, b *rig, closeAll func()) {
 	t.Helper()
 	plain, err := cpu.New(co)
 	require.NoError(t, err)
 	_, drv := watch(t, plain)
-	a = newRigOn(t, drv, cpuSpin, canary{n: 60, width: 9}, lo, po)
+	a = newRigOn(t, drv, cpuSpin, canary{n: 60, width: 9}, batchSize, lo, po)
 	lo.Seed++
-	b = newRigOn(t, drv, cpuSpin, canary{n: 80, width: 17}, lo, po)
+	b = newRigOn(t, drv, cpuSpin, canary{n: 80, width: 17}, batchSize, lo, po)
 	return a, b, func() {
 		for _, r := range []*rig{a, b} {
 			require.NoError(t, r.dev.Synchronize(t.Context()))
@@ -36,14 +36,14 @@ func two(t *testing.T, co cpu.Options, lo loader.Options, po prefetch.Options) (
 }
 
 func TestTwoPrefetchersAlternateOnOneDevice(t *testing.T) {
-	lo := loader.Options{BatchSize: 4, Shuffle: true, Seed: 21, Workers: 2, Epochs: 2}
+	lo := loader.Options{Shuffle: true, Seed: 21, Workers: 2, Epochs: 2}
 	for _, po := range []prefetch.Options{{}, {Depth: 1, HostSlots: 1}, {BatchesPerCopy: 3}, {ComputeStreams: 2}} {
 		for turn := 1; turn <= 4; turn++ {
 			t.Run(fmt.Sprintf("%+v/turn=%d", po, turn), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					co := adversarial(2 * time.Millisecond)
 					co.Adversary.Reorder, co.Adversary.Delay, co.Adversary.CheckInputs = true, time.Millisecond, true
-					a, b, closeAll := two(t, co, lo, po)
+					a, b, closeAll := two(t, co, 4, lo, po)
 					var ofA, ofB []reading
 					for a.pf.Epoch() < 2 || b.pf.Epoch() < 2 {
 						ofA = append(ofA, a.until(turn, "break")...)
@@ -62,7 +62,7 @@ func TestTwoPrefetchersAlternateOnOneDevice(t *testing.T) {
 func TestTwoReadersInterleave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(2 * time.Millisecond)
-		a, b, closeAll := two(t, co, loader.Options{BatchSize: 4, Shuffle: true, Workers: 2}, prefetch.Options{Depth: 2})
+		a, b, closeAll := two(t, co, 4, loader.Options{Shuffle: true, Workers: 2}, prefetch.Options{Depth: 2})
 		rigs := []*rig{a, b}
 		readers := make([]*prefetch.Reader, 2)
 		all := make([][]reading, 2)
@@ -104,7 +104,7 @@ func TestOneClosesWhileTheOtherGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(2 * time.Millisecond)
 		co.Adversary.CheckInputs = true
-		a, b, closeAll := two(t, co, loader.Options{BatchSize: 4, Shuffle: true, Workers: 2, Epochs: 3}, prefetch.Options{})
+		a, b, closeAll := two(t, co, 4, loader.Options{Shuffle: true, Workers: 2, Epochs: 3}, prefetch.Options{})
 		third, err := prefetch.New(b.compute, b.ld, prefetch.Options{})
 		require.NoError(t, err)
 		failed := make(chan error)
@@ -130,7 +130,7 @@ func TestAStreamThatStandsStillCostsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(time.Millisecond)
 		co.Model.ComputeEngines = 2
-		r := newRig(t, canary{n: 80, width: 9}, co, loader.Options{BatchSize: 2, Workers: 2, Shuffle: true}, prefetch.Options{ComputeStreams: 2, Depth: 4})
+		r := newRig(t, canary{n: 80, width: 9}, co, 2, loader.Options{Workers: 2, Shuffle: true}, prefetch.Options{ComputeStreams: 2, Depth: 4})
 		before := r.dev.Usage()
 		start := time.Now()
 		var all []reading
@@ -164,7 +164,7 @@ func TestACancelledContextEndsTheWaitForABatch(t *testing.T) {
 					}
 					return nil
 				}}
-				r := newRig(t, data, adversarial(time.Millisecond), plain, prefetch.Options{Depth: 2})
+				r := newRig(t, data, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 2})
 				time.AfterFunc(time.Second, func() { cancel(interrupt) })
 				start := time.Now()
 				var failed error
@@ -193,7 +193,7 @@ func TestALoopSlowerThanItsSourceNeverWaits(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		data := canary{n: 50, width: 8, read: func(context.Context, int) error { time.Sleep(30 * ms); return nil }}
-		r := newRig(t, data, cpu.Options{Model: modelled(ms)}, loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{Model: modelled(ms)}, 1, loader.Options{Workers: 1}, prefetch.Options{})
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			require.NoError(t, cpuSpin(b.Stream(), 40*ms))
@@ -208,7 +208,7 @@ func TestALoopSlowerThanItsSourceNeverWaits(t *testing.T) {
 // called on the host, while the ring goes on.
 func TestWorkSubmittedBeforeReleaseSeesItsOwnBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 33}, adversarial(time.Millisecond), plain, prefetch.Options{Depth: 3, HostSlots: 2})
+		r := newRig(t, canary{n: 40, width: 33}, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 3, HostSlots: 2})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var all []reading
@@ -231,7 +231,7 @@ func TestWorkSubmittedBeforeReleaseSeesItsOwnBatch(t *testing.T) {
 // others meanwhile.
 func TestLeasesOutliveCloseWhileTheDeviceGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Millisecond), plain, prefetch.Options{Depth: 3, ComputeStreams: 2})
+		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 3, ComputeStreams: 2})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var held []prefetch.Batch
@@ -274,7 +274,7 @@ func TestCloseWaitsForTransformsOfBatchesThatNobodyGets(t *testing.T) {
 	for depth, leased := range map[int]bool{3: false, 1: true} {
 		synctest.Test(t, func(t *testing.T) {
 			data := canary{n: 40, width: 8}
-			r := newRig(t, data, adversarial(time.Millisecond), plain, prefetch.Options{Depth: depth, Transform: passOn(cpuSpin, 50*time.Millisecond, data)})
+			r := newRig(t, data, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: depth, Transform: passOn(cpuSpin, 50*time.Millisecond, data)})
 			rd, err := r.pf.Open(t.Context())
 			require.NoError(t, err)
 			b, err := rd.Next(t.Context())

@@ -85,8 +85,8 @@ func soakRound(t *testing.T, seed, round uint64) (seen soaked) {
 	var running sync.WaitGroup
 	for i := range soakers {
 		s := &soaker{dice: rand.New(rand.NewPCG(dice.Uint64(), dice.Uint64())), open: make(map[int]bool)}
-		lo, po := s.options()
-		s.r = newRigOn(t, drv, cpuSpin, s.data(), lo, po)
+		batchSize, lo, po := s.options()
+		s.r = newRigOn(t, drv, cpuSpin, s.data(), batchSize, lo, po)
 		s.perEpoch, _ = s.r.ld.Batches()
 		soakers[i] = s
 	}
@@ -120,16 +120,17 @@ type soaker struct {
 
 var errSoak = errors.New("provoked")
 
-func (s *soaker) options() (lo loader.Options, po prefetch.Options) {
+func (s *soaker) options() (batchSize int, lo loader.Options, po prefetch.Options) {
 	d := s.dice
-	lo = loader.Options{BatchSize: 1 + d.IntN(12), Shuffle: d.IntN(4) > 0, Seed: d.Uint64(), Epochs: 1 + d.IntN(3),
+	batchSize = 1 + d.IntN(12)
+	lo = loader.Options{Shuffle: d.IntN(4) > 0, Seed: d.Uint64(), Epochs: 1 + d.IntN(3),
 		Workers: 1 + d.IntN(4), GracePeriod: 2 * time.Millisecond}
 	po = prefetch.Options{Depth: 1 + d.IntN(4), HostSlots: 1 + d.IntN(5), BatchesPerCopy: 1 + d.IntN(4),
 		ComputeStreams: 1 + d.IntN(3), RoundRobin: d.IntN(2) == 0, Timing: d.IntN(3) == 0, CloseTimeout: 30 * time.Second}
 	if d.IntN(3) == 0 {
 		po.Transform = passOn(cpuSpin, time.Duration(d.IntN(100))*time.Microsecond, canary{width: 1})
 	}
-	return lo, po
+	return batchSize, lo, po
 }
 
 // data is a dataset of which one sample, once in a while, doesn't heed its context.
@@ -247,7 +248,7 @@ func (s *soaker) verify() error {
 	}
 	s.readings, s.r.used = nil, 0
 	at := s.r.pf.State()
-	batch := int64(s.r.ld.Options().BatchSize)
+	batch := int64(s.r.ld.BatchSize())
 	if is := at.Epoch*s.perEpoch + int(at.Position/batch); is != s.position {
 		errs = append(errs, fmt.Errorf("the cursor is at batch %d, %d were delivered", is, s.position))
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/leat-go/leat/prefetch"
 )
 
-var graceful = loader.Options{BatchSize: 2, Workers: 2, GracePeriod: time.Second}
+// graceful is for batches of two.
+var graceful = loader.Options{Workers: 2, GracePeriod: time.Second}
 
 // stuckTransform is passOn that does not return from batch 4 until go is closed.
 func stuckTransform(data canary, goOn <-chan struct{}) *prefetch.Transform {
@@ -29,7 +30,7 @@ func stuckTransform(data canary, goOn <-chan struct{}) *prefetch.Transform {
 func TestATransformThatDoesNotReturnIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data, goOn := canary{n: 40, width: 8}, make(chan struct{})
-		r := newRig(t, data, adversarial(time.Millisecond), graceful, prefetch.Options{Transform: stuckTransform(data, goOn)})
+		r := newRig(t, data, adversarial(time.Millisecond), 2, graceful, prefetch.Options{Transform: stuckTransform(data, goOn)})
 		n := 0
 		start := time.Now()
 		for _, err := range r.pf.Batches(t.Context()) {
@@ -64,7 +65,7 @@ func TestATransformThatDoesNotReturnIsReported(t *testing.T) {
 func TestCloseDoesNotWaitForATransformThatDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data, goOn := canary{n: 40, width: 8}, make(chan struct{})
-		r := newRig(t, data, adversarial(time.Millisecond), graceful, prefetch.Options{Transform: stuckTransform(data, goOn)})
+		r := newRig(t, data, adversarial(time.Millisecond), 2, graceful, prefetch.Options{Transform: stuckTransform(data, goOn)})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		for range 2 {
@@ -88,7 +89,7 @@ func TestCloseDoesNotWaitForATransformThatDoesNotReturn(t *testing.T) {
 func TestAStepThatDoesNotReturnIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data, goOn := canary{n: 40, width: 8}, make(chan struct{})
-		r := newRig(t, data, cpu.Options{}, graceful, prefetch.Options{})
+		r := newRig(t, data, cpu.Options{}, 2, graceful, prefetch.Options{})
 		echo := r.echo(always(0))
 		step := func(b prefetch.Batch, out prefetch.Fields) error {
 			if b.Position().Batch == 3 {

@@ -18,12 +18,12 @@ func TestTheLimitOfSubstitutesIsTheEpochsHoweverItIsRead(t *testing.T) {
 	read := func(t *testing.T, form, pause string, every int, shard loader.Shard, bad ...int) (failed error) {
 		synctest.Test(t, func(t *testing.T) {
 			data := canary{n: 32, width: 5, read: failing(bad...)}
-			lo := loader.Options{BatchSize: 4, Workers: 2, Epochs: 2, OnError: loader.Substitute, MaxSubstituted: 3, Last: loader.Drop, Shard: shard}
-			lo.BatchSize /= max(shard.Count, 1)
-			r := newRig(t, data, adversarial(0), lo, prefetch.Options{})
+			lo := loader.Options{Workers: 2, Epochs: 2, OnError: loader.Substitute, MaxSubstituted: 3, Last: loader.Drop, Shard: shard}
+			batchSize := 4 / max(shard.Count, 1)
+			r := newRig(t, data, adversarial(0), batchSize, lo, prefetch.Options{})
 			begin := func() {
 				require.NoError(t, r.pf.Close())
-				ld, err := loader.New(data, lo)
+				ld, err := loader.New(data, batchSize, lo)
 				require.NoError(t, err)
 				r.pf, err = pipelines[form](r, ld)
 				require.NoError(t, err)

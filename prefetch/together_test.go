@@ -42,7 +42,7 @@ func TestABatchIsNotHeldBackForTheNext(t *testing.T) {
 						if form == "transform" {
 							po.Transform = passOn(cpuSpin, 0, data)
 						}
-						r := newRig(t, data, cpu.Options{Model: &cpu.Model{}}, loader.Options{BatchSize: 1, Workers: 1}, po)
+						r := newRig(t, data, cpu.Options{Model: &cpu.Model{}}, 1, loader.Options{Workers: 1}, po)
 						asked := time.Duration(0) // when the loop asked for its next batch
 						n := 0
 						got := func(at prefetch.Position) {
@@ -77,7 +77,7 @@ func TestCopiesAreFullWhileProducersAreAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := canary{n: 400, width: 4}
 		data.read = func(context.Context, int) error { time.Sleep(time.Millisecond); return nil }
-		r := newRig(t, data, cpu.Options{Model: &cpu.Model{}}, loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{BatchesPerCopy: 8})
+		r := newRig(t, data, cpu.Options{Model: &cpu.Model{}}, 1, loader.Options{Workers: 1}, prefetch.Options{BatchesPerCopy: 8})
 		for _, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			time.Sleep(2 * time.Millisecond)
@@ -112,7 +112,7 @@ func TestATransformsErrorComesBehindTheBatchesOfItsCopy(t *testing.T) {
 						}
 						return err
 					}
-					r := newRig(t, data, adversarial(5*time.Millisecond), plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4, Transform: failing})
+					r := newRig(t, data, adversarial(5*time.Millisecond), 2, plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4, Transform: failing})
 					var all []reading
 					for range 2 {
 						for b, err := range r.pf.Batches(t.Context()) {
@@ -140,7 +140,7 @@ func TestATransformsErrorComesBehindTheBatchesOfItsCopy(t *testing.T) {
 func TestAnIdleStreamIsPreferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := cpu.Options{Model: &cpu.Model{ComputeEngines: 2}}
-		r := newRig(t, canary{n: 40, width: 4}, co, plain, prefetch.Options{ComputeStreams: 2, Depth: 4})
+		r := newRig(t, canary{n: 40, width: 4}, co, 2, plain, prefetch.Options{ComputeStreams: 2, Depth: 4})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		next := func() *device.Stream {
@@ -170,7 +170,7 @@ func TestCopyAndTransformOverlap(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		data := canary{n: 40, width: 4}
-		r := newRig(t, data, cpu.Options{Model: modelled(10 * ms)}, plain, prefetch.Options{Transform: passOn(cpuSpin, 10*ms, data)})
+		r := newRig(t, data, cpu.Options{Model: modelled(10 * ms)}, 2, plain, prefetch.Options{Transform: passOn(cpuSpin, 10*ms, data)})
 		start := time.Now()
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestNoStaleTailTravels(t *testing.T) {
 		drv, err := cpu.New(cpu.Options{})
 		require.NoError(t, err)
 		l := &lengths{Device: drv}
-		r := newRigOn(t, l, cpuSpin, canary{n: 30, width: 5}, loader.Options{BatchSize: 4, Workers: 1}, prefetch.Options{BatchesPerCopy: per})
+		r := newRigOn(t, l, cpuSpin, canary{n: 30, width: 5}, 4, loader.Options{Workers: 1}, prefetch.Options{BatchesPerCopy: per})
 		require.NoError(t, r.epochs(1, 0))
 		require.Equal(t, []int{2 * 8, 2 * 5}, l.of[len(l.of)-2:])
 		r.close()

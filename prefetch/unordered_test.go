@@ -105,7 +105,7 @@ func TestAMissingEdgeIsNamedWhereNoByteIsWrong(t *testing.T) {
 			for k := int64(1); k <= batches-4; k++ {
 				t.Run(fmt.Sprintf("%s/%s/k=%d", p.name, name, k), func(t *testing.T) {
 					checker, drv := eagerDevice(t, order.Options{ListOnly: true})
-					r := newRigOn(t, drv, cpuSpin, data, loader.Options{BatchSize: 1, Shuffle: true, Seed: 7, Workers: 2}, p.options)
+					r := newRigOn(t, drv, cpuSpin, data, 1, loader.Options{Shuffle: true, Seed: 7, Workers: 2}, p.options)
 					armed := r.tap.Arm(devicetest.Rule{Op: e.op, Event: e.event, Stream: e.stream, Nth: k, Swallow: true})
 					require.NoError(t, p.run(r), "the contents")
 					fired += armed.Fired()
@@ -188,7 +188,7 @@ func mapped(r *rig) error {
 // the checker, which says what to do.
 func TestAStepOnTheWrongStreamIsTold(t *testing.T) {
 	_, drv := eagerDevice(t, order.Options{})
-	r := newRigOn(t, drv, cpuSpin, canary{n: 40, width: 32}, loader.Options{BatchSize: 4, Workers: 2},
+	r := newRigOn(t, drv, cpuSpin, canary{n: 40, width: 32}, 4, loader.Options{Workers: 2},
 		prefetch.Options{ComputeStreams: 2, RoundRobin: true})
 	told := 0
 	for b, err := range r.pf.Batches(t.Context()) {
@@ -222,7 +222,7 @@ func TestAStepOnTheWrongStreamIsTold(t *testing.T) {
 // Release: the next upload into the slot is what would overwrite it.
 func TestAUseBeyondReleaseIsTold(t *testing.T) {
 	_, drv := eagerDevice(t, order.Options{})
-	r := newRigOn(t, drv, cpuSpin, canary{n: 40, width: 32}, loader.Options{BatchSize: 4, Workers: 2}, prefetch.Options{Depth: 2})
+	r := newRigOn(t, drv, cpuSpin, canary{n: 40, width: 32}, 4, loader.Options{Workers: 2}, prefetch.Options{Depth: 2})
 	other, err := r.dev.NewStream(device.StreamOptions{Name: "other"})
 	require.NoError(t, err)
 	handed, err := r.dev.NewJunction()

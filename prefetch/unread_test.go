@@ -48,10 +48,10 @@ func TestAFailureInAStreamsDroppedRemainderIsNoFailure(t *testing.T) {
 						}
 						return unreadable
 					}}
-					lo := loader.Options{BatchSize: batch, Workers: 2, Last: loader.Drop, Epochs: epochs}
+					lo := loader.Options{Workers: 2, Last: loader.Drop, Epochs: epochs}
 					po := prefetch.Options{HostSlots: 4, BatchesPerCopy: per}
-					r := newRig(t, data, adversarial(time.Millisecond), lo, po)
-					r.overStream(nil, lo, po)
+					r := newRig(t, data, adversarial(time.Millisecond), batch, lo, po)
+					r.overStream(nil, batch, lo, po)
 					for range epochs {
 						all := r.until(1<<30, "break")
 						require.Len(t, all, 2)
@@ -62,7 +62,7 @@ func TestAFailureInAStreamsDroppedRemainderIsNoFailure(t *testing.T) {
 					}
 					r.close()
 
-					ld, err := loader.NewIterable(stream(data, nil), lo)
+					ld, err := loader.NewIterable(stream(data, nil), batch, lo)
 					require.NoError(t, err)
 					pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 4})
 					require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestABatchThatCloseLeftUnreadIsNotDelivered(t *testing.T) {
 				}
 				return nil
 			}}
-			pf := hostOf(t, data, loader.Options{BatchSize: 4, Workers: 1}, prefetch.Options{HostSlots: 2})
+			pf := hostOf(t, data, 4, loader.Options{Workers: 1}, prefetch.Options{HostSlots: 2})
 			rd, err := pf.Open(t.Context())
 			require.NoError(t, err)
 			b, err := rd.Next(t.Context())
@@ -152,7 +152,7 @@ func TestCloseAtAnyMomentDeliversNothingUnread(t *testing.T) {
 		t.Run(form.name, func(t *testing.T) {
 			data := canary{n: 1 << 16, width: 32}
 			for i := range 60 {
-				pf := form.open(t, data, loader.Options{BatchSize: 4, Workers: 3}, prefetch.Options{}, 0)
+				pf := form.open(t, data, 4, loader.Options{Workers: 3}, prefetch.Options{}, 0)
 				var closing sync.WaitGroup
 				closing.Go(func() {
 					for range i * 20 {

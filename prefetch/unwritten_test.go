@@ -48,8 +48,8 @@ func TestAForgottenFieldOfTheDevicesIsNotDelivered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, data, adversarial(0), plain, prefetch.Options{})
-				ld, err := loader.New(data, loader.Options{BatchSize: 4})
+				r := newRig(t, data, adversarial(0), 2, plain, prefetch.Options{})
+				ld, err := loader.New(data, 4, loader.Options{})
 				require.NoError(t, err)
 				require.NoError(t, r.pf.Close())
 				if name == "host" {

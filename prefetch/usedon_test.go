@@ -41,7 +41,7 @@ func TestAStreamMayBeClosedBehindTheRelease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				co := adversarial(2 * time.Millisecond)
 				co.Model.ComputeEngines = 3
-				r := newRig(t, data, co, plain, po)
+				r := newRig(t, data, co, 2, plain, po)
 				events := r.dev.Usage().Events
 				var all []reading
 				for b, err := range r.pf.Batches(t.Context()) {
@@ -78,7 +78,7 @@ func TestAStreamSharedByBatchesOfOneCopy(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			co := adversarial(2 * time.Millisecond)
 			co.Model.ComputeEngines = 3
-			r := newRig(t, canary{n: 160, width: 16}, co, plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4})
+			r := newRig(t, canary{n: 160, width: 16}, co, 2, plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4})
 			rd, err := r.pf.Open(t.Context())
 			require.NoError(t, err)
 			var all []reading
@@ -130,7 +130,7 @@ func TestABatchUsedOnAPeersStream(t *testing.T) {
 	for name, po := range usedOnForms(data) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, data, adversarial(2*time.Millisecond), plain, po)
+				r := newRig(t, data, adversarial(2*time.Millisecond), 2, plain, po)
 				co := adversarial(2 * time.Millisecond)
 				co.Index = 1
 				peer, err := cpu.Open(co)
@@ -178,7 +178,7 @@ func TestABatchUsedOnAPeersStream(t *testing.T) {
 func TestAPeerMayBeClosedBehindTheRelease(t *testing.T) {
 	for _, closeFirst := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 80, width: 16}, adversarial(2*time.Millisecond), plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4})
+			r := newRig(t, canary{n: 80, width: 16}, adversarial(2*time.Millisecond), 2, plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4})
 			peer, err := cpu.Open(cpu.Options{Index: 1})
 			require.NoError(t, err)
 			remote, err := peer.NewStream(device.StreamOptions{})
@@ -214,7 +214,7 @@ type loner struct{ driver.Device }
 func TestUsedOnRefusesWhatCannotWork(t *testing.T) {
 	for _, per := range []int{1, 4} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 80, width: 16}, adversarial(time.Millisecond), plain, prefetch.Options{BatchesPerCopy: per, MaxStreams: 2})
+			r := newRig(t, canary{n: 80, width: 16}, adversarial(time.Millisecond), 2, plain, prefetch.Options{BatchesPerCopy: per, MaxStreams: 2})
 			closed, open, third := r.stream("closed"), r.stream("open"), r.stream("third")
 			require.NoError(t, closed.Close())
 			another := r.stream("another") // perhaps with the handle of the closed one
@@ -269,7 +269,7 @@ func TestAStreamThatIsGoneAtTheRelease(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					co := adversarial(2 * time.Millisecond)
 					co.Model.ComputeEngines = 3
-					r := newRig(t, data, co, plain, po)
+					r := newRig(t, data, co, 2, plain, po)
 					var all []reading
 					var failed []error
 					for range 3 {
@@ -315,7 +315,7 @@ func TestAReleaseThatFailsIsNoReasonToOverwrite(t *testing.T) {
 						co := adversarial(time.Millisecond)
 						co.Model.ComputeEngines = 3
 						po.CloseTimeout = time.Minute
-						r := newRig(t, data, co, plain, po)
+						r := newRig(t, data, co, 2, plain, po)
 						other := r.stream("other")
 						r.before.Streams++
 						armed := r.tap.Arm(devicetest.Rule{Op: devicetest.Record, Event: "consumed", Stream: on, Nth: 2, Err: boom})
@@ -357,7 +357,7 @@ func TestAReleaseThatFailsIsNoReasonToOverwrite(t *testing.T) {
 func TestAReleaseBehindCloseThatFailsLeavesNothing(t *testing.T) {
 	boom := errors.New("boom")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 16}, adversarial(time.Millisecond), plain, prefetch.Options{BatchesPerCopy: 2})
+		r := newRig(t, canary{n: 40, width: 16}, adversarial(time.Millisecond), 2, plain, prefetch.Options{BatchesPerCopy: 2})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var held []prefetch.Batch
@@ -386,7 +386,7 @@ func TestAReleaseBehindCloseThatFailsLeavesNothing(t *testing.T) {
 // as on any released batch; of two Releases one takes place.
 func TestUsedOnAndReleaseAtOnce(t *testing.T) {
 	for _, per := range []int{1, 3} {
-		r := newRig(t, canary{n: 300, width: 16}, cpu.Options{}, plain, prefetch.Options{BatchesPerCopy: per, Depth: 2})
+		r := newRig(t, canary{n: 300, width: 16}, cpu.Options{}, 2, plain, prefetch.Options{BatchesPerCopy: per, Depth: 2})
 		other := r.stream("other")
 		var all []reading
 		for b, err := range r.pf.Batches(t.Context()) {
@@ -423,7 +423,7 @@ func TestUsedOnAndReleaseAtOnce(t *testing.T) {
 // A late Release of a batch that another goroutine has released is never taken for the
 // one of the batch that has come into its memory: each lease ends once.
 func TestALateReleaseEndsNoOtherLease(t *testing.T) {
-	r := newRig(t, canary{n: 400, width: 1}, cpu.Options{}, loader.Options{BatchSize: 1, Workers: 1}, prefetch.Options{Depth: 1})
+	r := newRig(t, canary{n: 400, width: 1}, cpu.Options{}, 1, loader.Options{Workers: 1}, prefetch.Options{Depth: 1})
 	var current atomic.Pointer[prefetch.Batch]
 	var ended atomic.Int32
 	release := func(b prefetch.Batch) {
@@ -476,7 +476,7 @@ func TestCloseWaitsWhereAnEventFails(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, late), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRig(t, data, adversarial(time.Millisecond), plain, po)
+					r := newRig(t, data, adversarial(time.Millisecond), 2, plain, po)
 					rd, err := r.pf.Open(t.Context())
 					require.NoError(t, err)
 					b, err := rd.Next(t.Context())
@@ -506,7 +506,7 @@ func TestCloseWaitsWhereAnEventFails(t *testing.T) {
 
 // UsedOn of one batch beside Next, which delivers another of the same copy.
 func TestUsedOnBesideNext(t *testing.T) {
-	r := newRig(t, canary{n: 400, width: 16}, cpu.Options{}, plain, prefetch.Options{BatchesPerCopy: 8, Depth: 2, ComputeStreams: 2})
+	r := newRig(t, canary{n: 400, width: 16}, cpu.Options{}, 2, plain, prefetch.Options{BatchesPerCopy: 8, Depth: 2, ComputeStreams: 2})
 	other := r.stream("other")
 	rd, err := r.pf.Open(t.Context())
 	require.NoError(t, err)

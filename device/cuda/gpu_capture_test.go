@@ -73,7 +73,7 @@ func TestGPUGraphsAreCapturedBesideAPipeline(t *testing.T) {
 					x[i] = v + uint64(i)
 				}
 				return nil
-			}), loader.Options{BatchSize: 32, Epochs: tries})
+			}), 32, loader.Options{Epochs: tries})
 			require.NoError(t, err)
 			pf, err := prefetch.New(compute, ld, prefetch.Options{BatchesPerCopy: 1})
 			require.NoError(t, err)

@@ -19,7 +19,7 @@ type pipelined struct {
 }
 
 func newPipelined(b *bench) (way, error) {
-	ld, err := loader.New(b.film, loader.Options{BatchSize: b.film.Strips(), Workers: b.workers})
+	ld, err := loader.New(b.film, b.film.Strips(), loader.Options{Workers: b.workers})
 	if err != nil {
 		return nil, err
 	}

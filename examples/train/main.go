@@ -36,6 +36,7 @@ type config struct {
 	device, data string
 	epochs       int
 	json         bool
+	batchSize    int
 	loader       loader.Options
 	prefetch     prefetch.Options
 }
@@ -47,7 +48,7 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.device, "device", "", `"cpu", "cuda:0", or empty for the first GPU if there is one`)
 	f.StringVar(&c.data, "data", "", "a `folder` with MNIST's four files; empty takes them from the Go module cache")
 	f.IntVar(&c.epochs, "epochs", 5, "epochs to train")
-	f.IntVar(&c.loader.BatchSize, "batch", 256, "samples in a batch")
+	f.IntVar(&c.batchSize, "batch", 256, "samples in a batch")
 	f.IntVar(&c.loader.Workers, "workers", 0, "goroutines that read samples; 0 leaves it to the loader")
 	f.Uint64Var(&c.loader.Seed, "seed", 1, "seed of the order and of the first parameters")
 	f.IntVar(&c.prefetch.HostSlots, "host-slots", 0, "pinned host slots; 0 means 8")
@@ -72,7 +73,7 @@ func parse(args []string) (config, error) {
 		}
 	}
 	atLeast(1, "epochs", c.epochs)
-	atLeast(1, "batch", c.loader.BatchSize)
+	atLeast(1, "batch", c.batchSize)
 	atLeast(0, "workers", c.loader.Workers)
 	atLeast(0, "host-slots", c.prefetch.HostSlots)
 	var err error

@@ -63,11 +63,11 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 			err = errors.Join(err, t.close())
 		}
 	}()
-	ld, err := loader.New(train, c.loader)
+	ld, err := loader.New(train, c.batchSize, c.loader)
 	if err != nil {
 		return t, err
 	}
-	testLoader, err := loader.New(test, loader.Options{BatchSize: testBatch, Workers: c.loader.Workers})
+	testLoader, err := loader.New(test, testBatch, loader.Options{Workers: c.loader.Workers})
 	if err != nil {
 		return t, err
 	}
@@ -81,7 +81,7 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 	}
 	t.onClose(t.compute.Close)
 	t.net, err = nn.New(t.compute, nn.Options{
-		Inputs: 28 * 28, Classes: 10, MaxBatch: max(c.loader.BatchSize, testBatch), Seed: c.loader.Seed,
+		Inputs: 28 * 28, Classes: 10, MaxBatch: max(c.batchSize, testBatch), Seed: c.loader.Seed,
 		Images:     dtype.Float32,
 		DecaySteps: c.epochs * t.batches, ReportSteps: max(t.batches, 10000/testBatch) + 1,
 	})

@@ -175,11 +175,11 @@ type indexed struct{ *source }
 type iterated struct{ *source }
 
 // loader makes the loader of a source.
-func (s *source) loader(o loader.Options) (*loader.Loader, error) {
+func (s *source) loader(o options) (*loader.Loader, error) {
 	if s.Iterable {
-		return loader.NewIterable(iterated{s}, o)
+		return loader.NewIterable(iterated{s}, o.BatchSize, o.Options)
 	}
-	return loader.New(indexed{s}, o)
+	return loader.New(indexed{s}, o.BatchSize, o.Options)
 }
 
 func (s *source) Fields() []loader.Field { return fields(s.Width, s.Empty) }

@@ -12,7 +12,7 @@ import (
 // A loaderProgram is a life of a loader's Runs.
 type loaderProgram struct {
 	Data     data
-	Options  loader.Options
+	Options  options
 	Slots    int
 	GetsFail int // the number of the call of Memory.Get that fails, 0 for none
 	Start    int64
@@ -31,10 +31,10 @@ func (p loaderProgram) String() string {
 // A loaderStep is one thing that the consumer does, or has done by somebody else.
 type loaderStep struct {
 	Do      string
-	Times   int            // batches, for "take"
-	For     time.Duration  // a limit of each, or a delay; 0 is none
-	Lazily  bool           // by a context that takes its time
-	Options loader.Options // for "restart": another machine
+	Times   int           // batches, for "take"
+	For     time.Duration // a limit of each, or a delay; 0 is none
+	Lazily  bool          // by a context that takes its time
+	Options options       // for "restart": another machine
 	Slots   int
 }
 
@@ -89,10 +89,16 @@ func drawLoaderProgram(t *rapid.T) loaderProgram {
 	return p
 }
 
+// options are all that a Loader is made of but its data.
+type options struct {
+	BatchSize int
+	loader.Options
+}
+
 // drawOptions are options that a loader of d accepts, but for too few samples.
-func drawOptions(t *rapid.T, d data) loader.Options {
-	o := loader.Options{
-		BatchSize:   rapid.SampledFrom([]int{1, 2, 3, 5, 8, 13}).Draw(t, "batch"),
+func drawOptions(t *rapid.T, d data) options {
+	o := options{BatchSize: rapid.SampledFrom([]int{1, 2, 3, 5, 8, 13}).Draw(t, "batch")}
+	o.Options = loader.Options{
 		Seed:        rapid.SampledFrom([]uint64{0, 1, 1 << 63}).Draw(t, "seed"),
 		Epochs:      rapid.IntRange(0, 3).Draw(t, "epochs"),
 		Workers:     rapid.IntRange(1, 5).Draw(t, "workers"),
@@ -115,7 +121,7 @@ func drawOptions(t *rapid.T, d data) loader.Options {
 	return o
 }
 
-func drawShard(t *rapid.T, o *loader.Options) {
+func drawShard(t *rapid.T, o *options) {
 	o.Shard = loader.Shard{}
 	if o.Last != loader.Keep {
 		o.Shard.Count = rapid.IntRange(1, 3).Draw(t, "ranks")

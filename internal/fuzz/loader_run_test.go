@@ -64,10 +64,10 @@ type loading struct {
 
 var errCancel = errors.New("the run's context is cancelled")
 
-func (r *loading) global(o loader.Options) int64 { return int64(o.BatchSize * max(1, o.Shard.Count)) }
+func (r *loading) global(o options) int64 { return int64(o.BatchSize * max(1, o.Shard.Count)) }
 
 // start begins a run with a loader and memory of its own.
-func (r *loading) start(o loader.Options, slots int, at loader.Cursor) error {
+func (r *loading) start(o options, slots int, at loader.Cursor) error {
 	src := &source{data: r.program.Data, workers: o.Workers}
 	ld, err := src.loader(o)
 	if err != nil {

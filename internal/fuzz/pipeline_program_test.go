@@ -15,7 +15,7 @@ import (
 // A pipelineProgram is the life of one or two Prefetchers on one device.
 type pipelineProgram struct {
 	Data    data
-	Options loader.Options
+	Options options
 	Device  machine
 	Shape   shape
 	Bad     []trouble // of the transform, At is the batch

@@ -12,7 +12,7 @@ import (
 // samples is the loader's own, by its public Order.
 type reference struct {
 	data    data
-	options loader.Options
+	options options
 	order   func(epoch int, position int64) int
 	began   loader.Cursor
 	at      loader.Cursor
@@ -21,7 +21,7 @@ type reference struct {
 }
 
 func newReference(d data, ld *loader.Loader, at loader.Cursor, w *words) *reference {
-	r := &reference{data: d, options: ld.Options(), began: at, at: at, words: w, standIn: make(map[[2]int64]int)}
+	r := &reference{data: d, options: options{ld.BatchSize(), ld.Options()}, began: at, at: at, words: w, standIn: make(map[[2]int64]int)}
 	r.order = func(epoch int, position int64) int {
 		if d.Iterable {
 			return int(position)
@@ -82,7 +82,7 @@ func (o outcome) String() string {
 }
 
 // pastTheEnd reports whether a place is behind the last of a stated number of epochs.
-func pastTheEnd(o loader.Options, at loader.Cursor) bool {
+func pastTheEnd(o options, at loader.Cursor) bool {
 	return o.Epochs > 0 && (at.Epoch > o.Epochs || at.Epoch == o.Epochs && at.Position > 0)
 }
 

@@ -191,7 +191,7 @@ func TestADatasetServesImagesAndLabels(t *testing.T) {
 		{Name: "image", DType: dtype.Uint8, Shape: []int{2, 2}}, {Name: "label", DType: dtype.Int32, Shape: []int{}},
 	}, ds.Fields())
 
-	l, err := loader.New(ds, loader.Options{BatchSize: 2, Epochs: 1})
+	l, err := loader.New(ds, 2, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 	mem, err := loader.NewHeap(l.Layout().Size(), 1)
 	require.NoError(t, err)

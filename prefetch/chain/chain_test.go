@@ -89,13 +89,13 @@ func TestAChainOfOperations(t *testing.T) {
 			}
 		}
 	}
-	lo := loader.Options{BatchSize: batch, Shuffle: true, Seed: seed, Workers: 3, Epochs: 2}
+	lo := loader.Options{Shuffle: true, Seed: seed, Workers: 3, Epochs: 2}
 	synctest.Test(t, func(t *testing.T) { // a device
 		dev, err := cpu.Open(cpu.Options{Adversary: &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true}})
 		require.NoError(t, err)
 		compute, err := dev.NewStream(device.StreamOptions{Name: "compute"})
 		require.NoError(t, err)
-		ld, err := loader.New(pictures{n}, lo)
+		ld, err := loader.New(pictures{n}, batch, lo)
 		require.NoError(t, err)
 		pf, err := prefetch.New(compute, ld, prefetch.Options{Transform: transform})
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestAChainOfOperations(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // a host consumer
 		lo.Workers = 1
-		ld, err := loader.New(pictures{n}, lo)
+		ld, err := loader.New(pictures{n}, batch, lo)
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: transform})
 		require.NoError(t, err)

@@ -54,7 +54,7 @@ func ExampleNew() {
 		}),
 		chain.OneHot("label", 4))
 	check(err)
-	ld, err := loader.New(Photos{}, loader.Options{BatchSize: 5, Shuffle: true, Seed: 7})
+	ld, err := loader.New(Photos{}, 5, loader.Options{Shuffle: true, Seed: 7})
 	check(err)
 	pf, err := prefetch.New(compute, ld, prefetch.Options{Transform: transform})
 	check(err)

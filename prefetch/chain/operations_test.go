@@ -41,7 +41,7 @@ func (d tiles) Read(_ context.Context, index int, row *loader.Row) error {
 // float32 values, in order.
 func images(t *testing.T, d tiles, transform *prefetch.Transform) (all [][]float32) {
 	t.Helper()
-	ld, err := loader.New(d, loader.Options{BatchSize: 2, Epochs: 1})
+	ld, err := loader.New(d, 2, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: transform})
 	require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestATransformIsForItsFields(t *testing.T) {
 		"the loader fills the field label uint8,":                                            pictures{4},
 		"Transform.In has the field image":                                                   bytes{tiles{n: 4}},
 	} {
-		ld, err := loader.New(d, loader.Options{BatchSize: 2})
+		ld, err := loader.New(d, 2, loader.Options{})
 		require.NoError(t, err)
 		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: c})
 		require.ErrorContains(t, err, want)

@@ -83,7 +83,7 @@ func TestStripsMakeAFrame(t *testing.T) {
 func TestABatchIsAFrame(t *testing.T) {
 	f, err := New([]image.Image{drawn(color.Black)}, Options{Width: 64, Height: 48, Frames: 3})
 	require.NoError(t, err)
-	ld, err := loader.New(f, loader.Options{BatchSize: f.Strips(), Workers: 2})
+	ld, err := loader.New(f, f.Strips(), loader.Options{Workers: 2})
 	require.NoError(t, err)
 	heap, err := loader.NewHeap(ld.Layout().Size(), 2)
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ const (
 func (b *bench) measureNext(ctx context.Context) error {
 	return b.on(func(r *rig.Rig) error {
 		data := feed.NewStamped(nextBatches, nextBytes)
-		p, err := pipeline.New(r, data, loader.Options{BatchSize: 1, Workers: b.Workers},
+		p, err := pipeline.New(r, data, 1, loader.Options{Workers: b.Workers},
 			prefetch.Options{Depth: b.Depth, BatchesPerCopy: 1})
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ func (b *bench) overlapOf(ctx context.Context, size units.Bytes, batches int, go
 	}
 	return b.on(func(r *rig.Rig) error {
 		data := feed.NewStamped(batches, int64(size))
-		p, err := pipeline.New(r, data, loader.Options{BatchSize: 1, Workers: b.Workers},
+		p, err := pipeline.New(r, data, 1, loader.Options{Workers: b.Workers},
 			prefetch.Options{Depth: b.Depth, BatchesPerCopy: 1})
 		if err != nil {
 			return err

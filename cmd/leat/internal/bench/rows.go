@@ -88,11 +88,11 @@ type shuffled struct {
 // calls then.
 func (b *bench) shuffled(ctx context.Context, data *feed.Rows, batch, epochs int, then func(shuffled) error) error {
 	return b.on(func(r *rig.Rig) error {
-		lo := loader.Options{BatchSize: batch, Shuffle: true, Workers: b.Workers, Last: loader.Drop}
+		lo := loader.Options{Shuffle: true, Workers: b.Workers, Last: loader.Drop}
 		if epochs > 1 {
 			lo.Epochs = 1 + b.Runs*epochs
 		}
-		pipe, err := pipeline.New(r, data, lo, prefetch.Options{Depth: b.Depth})
+		pipe, err := pipeline.New(r, data, batch, lo, prefetch.Options{Depth: b.Depth})
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (b *bench) measureStages(ctx context.Context) error {
 	}
 	return b.on(func(r *rig.Rig) error {
 		data := feed.NewStamped(stagesBatches, int64(size))
-		ld, err := loader.New(data, loader.Options{BatchSize: 1, Workers: b.Workers})
+		ld, err := loader.New(data, 1, loader.Options{Workers: b.Workers})
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func TestStampedSamplesDifferByTheirHead(t *testing.T) {
 		bytes := rapid.Int64Range(8, 200).Draw(t, "words") * 8
 		n := rapid.IntRange(1, 40).Draw(t, "samples")
 		data := feed.NewStamped(n, bytes)
-		ld, err := loader.New(data, loader.Options{BatchSize: 1, Shuffle: true, Workers: rapid.IntRange(1, 4).Draw(t, "workers")})
+		ld, err := loader.New(data, 1, loader.Options{Shuffle: true, Workers: rapid.IntRange(1, 4).Draw(t, "workers")})
 		require.NoError(t, err)
 		sums := make(map[uint64]bool)
 		epochs(t, ld, rapid.IntRange(1, 5).Draw(t, "slots"), 2, func(f loader.Filled) {
@@ -71,7 +71,7 @@ func TestRowsSumIsThatOfTheBatch(t *testing.T) {
 	data := feed.NewRows(100, 3, 5)
 	require.Equal(t, 100, data.Len())
 	require.Equal(t, []int{3, 5}, data.Fields()[0].Shape)
-	ld, err := loader.New(data, loader.Options{BatchSize: 16, Shuffle: true, Workers: 2})
+	ld, err := loader.New(data, 16, loader.Options{Shuffle: true, Workers: 2})
 	require.NoError(t, err)
 	scratch := make([]byte, 16*15)
 	var rows int

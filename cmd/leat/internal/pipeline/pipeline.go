@@ -33,8 +33,8 @@ type Pipeline struct {
 const sumBytes = 8
 
 // New makes a pipeline that r owns.
-func New(r *rig.Rig, ds loader.Dataset, lo loader.Options, po prefetch.Options) (*Pipeline, error) {
-	ld, err := loader.New(ds, lo)
+func New(r *rig.Rig, ds loader.Dataset, batchSize int, lo loader.Options, po prefetch.Options) (*Pipeline, error) {
+	ld, err := loader.New(ds, batchSize, lo)
 	if err != nil {
 		return nil, err
 	}

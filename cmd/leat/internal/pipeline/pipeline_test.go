@@ -43,7 +43,7 @@ func open(t *testing.T, depth int) *stand {
 	require.NoError(t, err)
 	s := &stand{tap: devicetest.NewTap(drv), data: feed.NewStamped(batches, 512)}
 	s.Rig = rig.New(device.New(s.tap))
-	s.pipe, err = pipeline.New(s.Rig, s.data, loader.Options{BatchSize: 1}, prefetch.Options{Depth: depth, BatchesPerCopy: 1})
+	s.pipe, err = pipeline.New(s.Rig, s.data, 1, loader.Options{}, prefetch.Options{Depth: depth, BatchesPerCopy: 1})
 	require.NoError(t, err)
 	return s
 }

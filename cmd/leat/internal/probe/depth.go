@@ -71,7 +71,7 @@ func (p *probe) measureDepth(ctx context.Context, r *rig.Rig, depth int) error {
 	expected := max(p.Pipeline.Copy, p.Compute, 1)
 	batches := int(min(max(16, pipelineTime/expected), 256))
 	data := feed.NewStamped(batches, int64(p.Pipeline.Bytes))
-	pipe, err := pipeline.New(r, data, loader.Options{BatchSize: 1},
+	pipe, err := pipeline.New(r, data, 1, loader.Options{},
 		prefetch.Options{Depth: depth, HostSlots: hostSlots, MinHostSlots: minHostSlots, BatchesPerCopy: 1})
 	if err != nil {
 		return err
