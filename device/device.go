@@ -46,7 +46,8 @@ type Device struct {
 	live  counters
 	// observer is the checker in drv, nil if there is none.
 	observer driver.Observer
-	ended    atomic.Bool // Close has been called and is done
+	closing  closing
+	ended    atomic.Bool // Close is done, with or without an error
 
 	mu    sync.Mutex
 	notes []string
@@ -116,12 +117,14 @@ func (d *Device) Memory() (free, total int64, err error) { return d.drv.Memory()
 // It is for tests and shutdown; nothing on a pipeline's path may call it.
 func (d *Device) Synchronize(ctx context.Context) error { return d.drv.Synchronize(ctx) }
 
-// Close ends the device. Free what was made on it first. A second Close does nothing
-// except wait until the first is done.
+// Close ends the device. Close what was made on it first: what was not is in the error,
+// and the device is closed all the same. Every other call is ErrClosed from then on.
 func (d *Device) Close() error {
-	err := d.drv.Close()
-	d.ended.Store(true)
-	return err
+	return d.closing.close(func() error {
+		err := d.drv.Close()
+		d.ended.Store(true)
+		return err
+	})
 }
 
 // Usage counts what is alive on a device; a leak shows in it.
@@ -151,6 +154,14 @@ func (d *Device) stale(op, hint string) error {
 		return &Error{Op: op, Device: d.name, Err: ErrClosed}
 	}
 	return d.invalid(op, hint)
+}
+
+// seenFrom is d's name in an error of other, which may have the same.
+func (d *Device) seenFrom(other *Device) string {
+	if d != other && d.name == other.name {
+		return "another Device of the name " + d.name
+	}
+	return d.name
 }
 
 func (d *Device) invalid(op, hint string) error {

@@ -45,6 +45,13 @@
 // Alloc, AllocHost, RegisterHost and what frees memory, for which a driver may wait until
 // work in progress has ended; and Device.Close.
 //
+// Close ends whatever has it: a Device, Stream, Event, Buffer, HostBuffer or Junction.
+// A second Close does nothing and returns nil, so that a deferred one is always right.
+// One that is called while another runs waits for it and returns its error. If the
+// driver fails to free something, the error says so, the thing is as it was, and Close
+// may be tried again. Everything else on what was closed is ErrInvalid, and on what
+// belongs to a closed Device ErrClosed.
+//
 // Errors are *Error: operation, device, the driver's own code, likely cause. Work
 // that fails on the device can't be reported by the call that submitted it; its
 // error surfaces at a later call, with Async set. After ErrFault the device is

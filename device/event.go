@@ -29,7 +29,7 @@ type Event struct {
 	h       driver.Event
 	name    string
 	records atomic.Uint64
-	closed  atomic.Bool
+	closing closing
 }
 
 // NewEvent makes an event. The caller owns it until Close.
@@ -69,28 +69,22 @@ func (e *Event) Synchronize(ctx context.Context) error {
 	return e.dev.drv.SynchronizeEvent(ctx, e.h)
 }
 
-// Close frees the event. Streams that wait for it go on waiting. Close it once: a
-// second Close, and every later call, is ErrInvalid. The driver may have given the
-// handle to another event by then, so it isn't asked.
+// Close frees the event. Streams that wait for it go on waiting. Every other call is
+// ErrInvalid from then on, and a second Close does nothing.
 func (e *Event) Close() error {
-	if !e.closed.CompareAndSwap(false, true) {
-		return e.dev.stale("FreeEvent", e.closedHint())
-	}
-	err := e.dev.drv.FreeEvent(e.h)
-	if err != nil {
-		e.closed.Store(false)
-		return err
-	}
-	e.dev.live.events.Add(-1)
-	return nil
+	return e.closing.close(func() error {
+		if err := e.dev.drv.FreeEvent(e.h); err != nil {
+			return err
+		}
+		e.dev.live.events.Add(-1)
+		return nil
+	})
 }
-
-func (e *Event) closedHint() string { return fmt.Sprintf("the event %q was closed before", e.name) }
 
 // open refuses op on a closed event.
 func (e *Event) open(op string) error {
-	if e.closed.Load() {
-		return e.dev.stale(op, e.closedHint())
+	if e.closing.closed.Load() {
+		return e.dev.stale(op, fmt.Sprintf("the event %q was closed before", e.name))
 	}
 	return nil
 }

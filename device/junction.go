@@ -48,5 +48,5 @@ func (j *Junction) Join(into *Stream, from ...*Stream) error {
 	return nil
 }
 
-// Close frees the junction's event.
+// Close frees the junction. A second Close does nothing.
 func (j *Junction) Close() error { return j.event.Close() }

@@ -1,6 +1,10 @@
 package device
 
-import "github.com/leat-go/leat/device/driver"
+import (
+	"fmt"
+
+	"github.com/leat-go/leat/device/driver"
+)
 
 // The parts of a kernel launch. A Kernel has a Go function for the CPU device, an entry
 // point of a Module's PTX for CUDA, or both. A Launch names it, its grid and its Args,
@@ -30,7 +34,13 @@ func (v View) InOut(a *Args) { v.argument(a, driver.InOut) }
 
 func (v View) argument(a *Args, access driver.Access) {
 	a.Memory(v.addr, v.bytes, access)
-	if v.bytes != 0 {
-		a.OwnedBy(v.dev, v.usable("Launch", v.dev))
+	if v.bytes == 0 {
+		return
 	}
+	err := v.usable("Launch", v.dev)
+	if owner, _, _ := a.Owner(); err == nil && owner != nil && owner != any(v.dev) {
+		before := owner.(*Device)
+		err = v.dev.invalid("Launch", fmt.Sprintf("the memory belongs to %s, that of the arguments before it to %s", v.dev.seenFrom(before), before.name))
+	}
+	a.OwnedBy(v.dev, err)
 }

@@ -2,7 +2,6 @@ package device
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/leat-go/leat/device/driver"
@@ -14,20 +13,13 @@ type Buffer struct {
 	owned bool
 }
 
-// A lifetime tells the Views of a piece of memory that it was freed: its addresses
-// may be somebody else's by then.
-type lifetime struct{ freed atomic.Bool }
-
-// end marks the memory as freed; false if it was before.
-func (l *lifetime) end() bool { return l.freed.CompareAndSwap(false, true) }
-
 // Alloc returns bytes of device memory, aligned to 256. The caller owns it until
-// Free. Its contents are undefined.
+// Close. Its contents are undefined.
 func (d *Device) Alloc(bytes int64) (*Buffer, error) {
 	if bytes < 0 {
 		return nil, d.invalid("Alloc", fmt.Sprintf("%d bytes asked for", bytes))
 	}
-	b := &Buffer{view: View{dev: d, life: new(lifetime), bytes: bytes}, owned: bytes > 0}
+	b := &Buffer{view: View{dev: d, owner: new(closing), bytes: bytes}, owned: bytes > 0}
 	if bytes > 0 {
 		addr, err := d.drv.Alloc(bytes)
 		if err != nil {
@@ -47,30 +39,29 @@ func (b *Buffer) Size() int64 { return b.view.bytes }
 // View is the whole buffer.
 func (b *Buffer) View() View { return b.view }
 
-// Free gives the memory back, once. Work that uses it must be done. With an error
-// the memory stays the caller's. A second Close is ErrInvalid.
+// Close gives the memory back. Work that uses it must be done. With an error the
+// memory stays the caller's, and Close may be tried again. A second Close does nothing.
 func (b *Buffer) Close() error {
-	d := b.view.dev
-	if !b.view.life.end() {
-		return d.stale("Free", errFreed)
-	}
-	if b.owned {
-		if err := d.drv.Free(b.view.addr); err != nil {
-			b.view.life.freed.Store(false)
-			return err
+	return b.view.owner.close(func() error {
+		d := b.view.dev
+		if b.owned {
+			if err := d.drv.Free(b.view.addr); err != nil {
+				return err
+			}
 		}
-	}
-	d.live.buffers.Add(-1)
-	d.live.deviceBytes.Add(-b.view.bytes)
-	return nil
+		d.live.buffers.Add(-1)
+		d.live.deviceBytes.Add(-b.view.bytes)
+		return nil
+	})
 }
 
 // A View is a range of device memory that somebody else owns. The zero value is
 // empty. It is a small value: pass it by value. Once its Buffer or HostBuffer is
-// freed, copies and launches refuse it with ErrInvalid.
+// closed, copies and launches refuse it with ErrInvalid, and so do streams of other
+// devices always.
 type View struct {
 	dev   *Device
-	life  *lifetime // nil where another library owns the memory
+	owner *closing // the buffer's; nil where another library owns the memory
 	addr  driver.Address
 	bytes int64
 }
@@ -97,7 +88,7 @@ func (v View) Slice(offset, n int64) View {
 	if offset < 0 || n < 0 || offset > v.bytes-n {
 		panic(fmt.Sprintf("device: slice [%d:+%d] of a view of %d bytes", offset, n, v.bytes))
 	}
-	return View{dev: v.dev, life: v.life, addr: v.addr + driver.Address(offset), bytes: n}
+	return View{dev: v.dev, owner: v.owner, addr: v.addr + driver.Address(offset), bytes: n}
 }
 
 // Overlaps reports whether v and w share a byte.
@@ -114,14 +105,14 @@ func (v View) usable(op string, d *Device) error {
 	case v.bytes < 0 || uint64(v.bytes) > uint64(^v.addr):
 		return d.invalid(op, fmt.Sprintf("there is no memory of %d bytes from address %#x", v.bytes, v.addr))
 	case v.dev != d:
-		return d.invalid(op, fmt.Sprintf("the memory belongs to %s", v.dev.name))
-	case v.life != nil && v.life.freed.Load():
-		return d.stale(op, errFreed)
+		return d.invalid(op, "the memory belongs to "+v.dev.seenFrom(d))
+	case v.owner != nil && v.owner.closed.Load():
+		return d.stale(op, hintClosed)
 	}
 	return nil
 }
 
-const errFreed = "the memory was freed before"
+const hintClosed = "the memory's buffer was closed before"
 
 // HostOptions is how host memory is to be pinned. The zero value is ready to use.
 type HostOptions struct {
@@ -138,7 +129,7 @@ func (o HostOptions) config() driver.HostConfig { return driver.HostConfig(o) }
 // A HostBuffer is host memory that the device copies from and to at full speed.
 type HostBuffer struct {
 	dev        *Device
-	life       lifetime
+	closing    closing
 	mem        []byte
 	registered bool
 }
@@ -199,6 +190,9 @@ func (h *HostBuffer) Bytes() []byte { return h.mem }
 
 // View is the memory as kernels on the device see it.
 func (h *HostBuffer) View() (View, error) {
+	if h.closing.closed.Load() {
+		return View{}, h.dev.stale("HostAddress", hintClosed)
+	}
 	if len(h.mem) == 0 {
 		return View{dev: h.dev}, nil
 	}
@@ -206,29 +200,27 @@ func (h *HostBuffer) View() (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	return View{dev: h.dev, life: &h.life, addr: addr, bytes: int64(len(h.mem))}, nil
+	return View{dev: h.dev, owner: &h.closing, addr: addr, bytes: int64(len(h.mem))}, nil
 }
 
-// Free gives the memory back, or unpins what RegisterHost pinned, once. Copies that
-// use it must be done. With an error the memory stays. A second Close is
-// ErrInvalid.
+// Close gives the memory back, or unpins what RegisterHost pinned. Copies that use it
+// must be done. With an error the memory stays, and Close may be tried again. A second
+// Close does nothing.
 func (h *HostBuffer) Close() error {
-	d := h.dev
-	if !h.life.end() {
-		return d.stale("FreeHost", errFreed)
-	}
-	if len(h.mem) > 0 {
-		free := d.drv.FreeHost
-		if h.registered {
-			free = d.drv.UnregisterHost
+	return h.closing.close(func() error {
+		d := h.dev
+		if len(h.mem) > 0 {
+			free := d.drv.FreeHost
+			if h.registered {
+				free = d.drv.UnregisterHost
+			}
+			if err := free(h.mem); err != nil {
+				return err
+			}
 		}
-		if err := free(h.mem); err != nil {
-			h.life.freed.Store(false)
-			return err
-		}
-	}
-	d.live.hostBuffers.Add(-1)
-	d.live.pinnedBytes.Add(-int64(len(h.mem)))
-	h.mem = nil
-	return nil
+		d.live.hostBuffers.Add(-1)
+		d.live.pinnedBytes.Add(-int64(len(h.mem)))
+		h.mem = nil
+		return nil
+	})
 }

@@ -37,6 +37,9 @@ func (d *Device) HostWrites(mem []byte) error {
 // Uses tells that work submitted to s at this point by other means uses v: a kernel of
 // another library that has the stream's handle, or a HostFunc.
 func (s *Stream) Uses(v View, a Access) error {
+	if err := s.uses("Uses", v); err != nil {
+		return err
+	}
 	if s.dev.observer == nil || v.bytes == 0 {
 		return nil
 	}
@@ -100,14 +103,14 @@ func (w *Witness) Tell() {
 // from offset on, and may add what to do about a mistake with them. It is called at
 // any time until the buffer is freed, and after that too, and must call no device.
 func (b *Buffer) Describe(what func(offset, bytes int64) (name, hint string)) {
-	if o := b.view.dev.observer; o != nil && b.owned {
+	if o := b.view.dev.observer; o != nil && b.owned && !b.view.owner.closed.Load() {
 		o.Describe(b.view.addr, what)
 	}
 }
 
 // Describe is Buffer's.
 func (h *HostBuffer) Describe(what func(offset, bytes int64) (name, hint string)) {
-	if o := h.dev.observer; o != nil && len(h.mem) > 0 {
+	if o := h.dev.observer; o != nil && len(h.mem) > 0 && !h.closing.closed.Load() {
 		o.Describe(hostAddress(h.mem), what)
 	}
 }

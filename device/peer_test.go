@@ -53,3 +53,36 @@ func TestDevicesThatAreNoPeers(t *testing.T) {
 	require.NoError(t, first.Close())
 	require.NoError(t, second.Close())
 }
+
+// CopyPeer takes memory of the stream's device and of one peer, and nothing else.
+func TestCopyPeerKeepsToTwoDevices(t *testing.T) {
+	var devs [3]*device.Device
+	var views [3]device.View
+	for i := range devs {
+		var err error
+		devs[i], err = cpu.Open(cpu.Options{Index: i})
+		require.NoError(t, err)
+		defer devs[i].Close()
+		b := buffer(t, devs[i], 8)
+		defer b.Close()
+		views[i] = b.View()
+	}
+	gone := buffer(t, devs[1], 8)
+	require.NoError(t, gone.Close())
+	s, err := devs[0].NewStream(device.StreamOptions{Name: "s"})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.CopyPeer(views[0], views[1]))
+	require.NoError(t, s.CopyPeer(views[1], views[0]))
+	for want, err := range map[string]error{
+		"belongs to neither":            s.CopyPeer(views[1], views[2]),
+		"stream \"s\" belongs":          s.CopyPeer(views[2], views[2]),
+		"buffer was closed before":      s.CopyPeer(gone.View(), views[0]),
+		"memory's buffer was closed":    s.CopyPeer(views[0], gone.View()),
+		"one side has 8 bytes, the oth": s.CopyPeer(views[0], views[1].Slice(0, 4)),
+	} {
+		require.ErrorIs(t, err, device.ErrInvalid)
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, s.Synchronize(t.Context()))
+}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/internal/invariants"
@@ -25,10 +24,10 @@ type StreamOptions struct {
 // A Stream is a FIFO queue of work on one device. It is safe for concurrent use;
 // the order of the work is the order of the calls.
 type Stream struct {
-	dev    *Device
-	h      driver.Stream
-	name   string
-	closed atomic.Bool
+	dev     *Device
+	h       driver.Stream
+	name    string
+	closing closing
 
 	mu     sync.Mutex
 	launch driver.Launch // borrowed by Launch, so that callers' own stay off the heap
@@ -69,28 +68,22 @@ func (s *Stream) Handle() driver.Stream { return s.h }
 // Name is the name that the stream was made with.
 func (s *Stream) Name() string { return s.name }
 
-// Close frees the stream; work already submitted goes on. Close it once: a second
-// Close, and every later call, is ErrInvalid. The driver may have given the handle to
-// another stream by then, so it isn't asked.
+// Close frees the stream; work already submitted goes on. Every other call is
+// ErrInvalid from then on, and a second Close does nothing.
 func (s *Stream) Close() error {
-	if !s.closed.CompareAndSwap(false, true) {
-		return s.dev.stale("FreeStream", s.closedHint())
-	}
-	err := s.dev.drv.FreeStream(s.h)
-	if err != nil {
-		s.closed.Store(false)
-		return err
-	}
-	s.dev.live.streams.Add(-1)
-	return nil
+	return s.closing.close(func() error {
+		if err := s.dev.drv.FreeStream(s.h); err != nil {
+			return err
+		}
+		s.dev.live.streams.Add(-1)
+		return nil
+	})
 }
-
-func (s *Stream) closedHint() string { return fmt.Sprintf("the stream %q was closed before", s.name) }
 
 // open refuses op on a closed stream.
 func (s *Stream) open(op string) error {
-	if s.closed.Load() {
-		return s.dev.stale(op, s.closedHint())
+	if s.closing.closed.Load() {
+		return s.dev.stale(op, fmt.Sprintf("the stream %q was closed before", s.name))
 	}
 	return nil
 }
@@ -162,7 +155,12 @@ func (s *Stream) Done() (bool, error) {
 
 // Idle is Done as a hint, for callers that only choose a stream by it: a checker takes no
 // order from the answer.
-func (s *Stream) Idle() (bool, error) { return driver.StreamIdle(s.dev.drv, s.h) }
+func (s *Stream) Idle() (bool, error) {
+	if err := s.open("StreamDone"); err != nil {
+		return false, err
+	}
+	return driver.StreamIdle(s.dev.drv, s.h)
+}
 
 // Synchronize blocks the caller until all work submitted to s is done.
 func (s *Stream) Synchronize(ctx context.Context) error {
@@ -319,22 +317,16 @@ func (s *Stream) checkArgs(l *Launch) error {
 	if err == nil && (owner == nil || owner == any(s.dev)) {
 		return nil
 	}
-	name := ""
+	name := "nil"
 	if l.Kernel != nil {
-		name = l.Kernel.Name
+		name = fmt.Sprintf("%q", l.Kernel.Name)
 	}
-	e := &Error{Op: "Launch", Device: s.dev.name, Err: ErrInvalid}
 	known := new(Error)
-	switch {
-	case err == nil:
-		e.Hint = fmt.Sprintf("kernel %q: the memory of its arguments belongs to %v", name, owner)
-	case errors.As(err, &known):
-		e.Err, e.Hint = known.Err, fmt.Sprintf("kernel %q: argument %d: %s", name, bad, known.Hint)
-	default:
-		e.Hint = fmt.Sprintf("kernel %q: argument %d: %v", name, bad, err)
+	if errors.As(err, &known) {
+		return &Error{Op: "Launch", Device: s.dev.name, Err: known.Err,
+			Hint: strings.TrimSuffix(fmt.Sprintf("kernel %s: argument %d: %s", name, bad, known.Hint), ": ")}
 	}
-	e.Hint = strings.TrimSuffix(e.Hint, ": ")
-	return e
+	return s.dev.invalid("Launch", fmt.Sprintf("kernel %s: the memory of its arguments belongs to %s", name, owner.(*Device).seenFrom(s.dev)))
 }
 
 func (s *Stream) sameLength(op string, v View, n int64) error {

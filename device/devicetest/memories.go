@@ -102,6 +102,100 @@ func foreignHandles(f *fixture) {
 	f.synchronize(s)
 }
 
+// Each call that is given a View refuses another device's, names that device and
+// submits nothing; a stream goes on.
+func foreignMemory(f *fixture) {
+	other := f.another()
+	pinned, err := other.dev.AllocHost(64, device.HostOptions{})
+	require.NoError(f, err)
+	other.closings = append(other.closings, pinned.Close)
+	hostView, err := pinned.View()
+	require.NoError(f, err)
+	s, own, h := f.stream("s"), f.buffer(64), f.host(64)
+	f.do(s.Memset(own, 1))
+	for from, v := range map[string]device.View{"device memory": other.buffer(64), "pinned memory": hostView} {
+		launch := func(access func(device.View, *device.Args), views ...device.View) error {
+			l := &device.Launch{Kernel: increment, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+			for _, v := range views {
+				access(v, &l.Args)
+			}
+			return s.Launch(l)
+		}
+		for name, err := range map[string]error{
+			"CopyH2D":       s.CopyH2D(v, h),
+			"CopyD2H":       s.CopyD2H(h, v),
+			"CopyD2D to":    s.CopyD2D(v, own),
+			"CopyD2D from":  s.CopyD2D(own, v),
+			"Memset":        s.Memset(v, 2),
+			"Uses":          s.Uses(v, device.InOut),
+			"Launch, In":    launch(device.View.In, v),
+			"Launch, Out":   launch(device.View.Out, v),
+			"Launch, InOut": launch(device.View.InOut, v),
+			"Launch, last":  launch(device.View.In, own, v),
+			"Launch, first": launch(device.View.In, v, own),
+			"part of it":    s.Memset(v.Slice(8, 8), 2),
+		} {
+			require.ErrorIs(f, err, device.ErrInvalid, "%s of %s", name, from)
+			require.ErrorContains(f, err, "belongs to", name)
+			require.ErrorContains(f, err, other.dev.Name(), name)
+			var e *device.Error
+			require.ErrorAs(f, err, &e)
+			require.Equal(f, f.dev.Name(), e.Device, name)
+			require.False(f, e.Async, name)
+		}
+		require.ErrorIs(f, s.CopyPeer(v, v), device.ErrInvalid, "the stream is neither's")
+	}
+	f.do(s.CopyD2H(h, own))
+	f.synchronize(s)
+	require.Equal(f, all(1, 64), h)
+}
+
+// Whatever has a Close takes a second one, and is refused by all else.
+func closedTwice(f *fixture) {
+	s, err := f.dev.NewStream(device.StreamOptions{})
+	require.NoError(f, err)
+	e, err := f.dev.NewEvent(device.EventOptions{})
+	require.NoError(f, err)
+	j, err := f.dev.NewJunction()
+	require.NoError(f, err)
+	b, err := f.dev.Alloc(64)
+	require.NoError(f, err)
+	h, err := f.dev.AllocHost(64, device.HostOptions{})
+	require.NoError(f, err)
+	r, err := f.dev.RegisterHost(make([]byte, 4096), device.HostOptions{})
+	require.NoError(f, err)
+	live := f.stream("live")
+	// Handles that the driver may give out again must not be freed by a second Close.
+	for _, closing := range []func() error{s.Close, e.Close, j.Close, b.Close, h.Close, r.Close} {
+		f.do(closing())
+	}
+	again, next, v := f.stream("again"), f.event("next"), f.buffer(64)
+	for range 2 {
+		for _, closing := range []func() error{s.Close, e.Close, j.Close, b.Close, h.Close, r.Close} {
+			f.do(closing())
+		}
+	}
+	for name, err := range map[string]error{
+		"Record of a closed event":     live.Record(e),
+		"Wait for a closed event":      live.Wait(e),
+		"Memset of closed memory":      live.Memset(b.View(), 1),
+		"Memset in a closed stream":    s.Memset(v, 1),
+		"Record in a closed stream":    s.Record(next),
+		"Fork over a closed junction":  j.Fork(live, again),
+		"Synchronize a closed stream":  s.Synchronize(f.ctx),
+		"Synchronize a closed event":   e.Synchronize(f.ctx),
+		"a launch in a closed stream":  s.Launch(add(v, 1)),
+		"a launch with closed memory":  live.Launch(add(b.View(), 1)),
+		"a copy between closed memory": live.CopyD2D(b.View(), v),
+	} {
+		require.ErrorIs(f, err, device.ErrInvalid, name)
+		require.ErrorContains(f, err, "closed before", name)
+	}
+	f.do(again.Memset(v, 1))
+	f.do(again.Record(next))
+	f.do(next.Synchronize(f.ctx))
+}
+
 func closed(f *fixture) {
 	s, err := f.dev.NewStream(device.StreamOptions{})
 	require.NoError(f, err)

@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) *device.Device, o Options) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			o.bubble(t, func(t *testing.T) { c.test(newFixture(t, open(t), o)) })
+			o.bubble(t, func(t *testing.T) { c.test(newFixture(t, open, o)) })
 		})
 	}
 	for _, c := range peerCases {
@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) *device.Device, o Options) {
 				t.Skip("Options.Peer is nil: there is no second device to test with")
 			}
 			o.bubble(t, func(t *testing.T) {
-				f := newFixture(t, open(t), o)
+				f := newFixture(t, open, o)
 				c.test(f, f.peer())
 			})
 		})
@@ -98,6 +98,8 @@ var cases = []struct {
 	{"impossible sizes are refused", memoryImpossible},
 	{"freed memory comes back", memoryReturns},
 	{"a handle of another device is refused", foreignHandles},
+	{"memory of another device is refused", foreignMemory},
+	{"a second Close does nothing", closedTwice},
 
 	{"kernels run in stream order", kernelOrder},
 	{"a launch's arguments are copied", kernelArguments},
@@ -138,13 +140,14 @@ type fixture struct {
 	dev      *device.Device
 	opts     Options
 	ctx      context.Context
+	open     func(t *testing.T) *device.Device
 	latches  []func()
 	closings []func() error
 	peers    []*fixture // of other devices; they end with this one
 }
 
-func newFixture(t *testing.T, dev *device.Device, o Options) *fixture {
-	f := &fixture{T: t, dev: dev, opts: o, ctx: context.Background()}
+func newFixture(t *testing.T, open func(t *testing.T) *device.Device, o Options) *fixture {
+	f := &fixture{T: t, dev: open(t), opts: o, ctx: context.Background(), open: open}
 	t.Cleanup(f.end)
 	return f
 }
@@ -161,6 +164,17 @@ func (f *fixture) peer() *fixture {
 		f.do(s.CopyPeer(v, w))
 		f.synchronize(s)
 	}
+	return p
+}
+
+// another is a second Device, of the same processor if there is no peer.
+func (f *fixture) another() *fixture {
+	open := f.opts.Peer
+	if open == nil {
+		open = f.open
+	}
+	p := &fixture{T: f.T, dev: open(f.T), opts: f.opts, ctx: f.ctx}
+	f.peers = append(f.peers, p)
 	return p
 }
 

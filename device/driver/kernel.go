@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -118,18 +117,13 @@ func (a *Args) Memory(p Address, bytes int64, access Access) {
 // can. Package device does so and refuses a launch with other devices' memory; drivers
 // have no use for it.
 func (a *Args) OwnedBy(owner any, err error) {
-	if err == nil && a.owner != nil && a.owner != owner {
-		err = errMixed
-	}
 	if err != nil && a.err == nil {
 		a.err, a.bad = err, a.n-1
 	}
 	a.owner = owner
 }
 
-var errMixed = errors.New("it is memory of another device than those before it")
-
-// Owner is whose all the memory is, nil if OwnedBy was never called. With an error,
+// Owner is whose the memory is, nil if OwnedBy was never called. With an error,
 // argument bad is the first that can't be used.
 func (a *Args) Owner() (owner any, bad int, err error) { return a.owner, a.bad, a.err }
 
