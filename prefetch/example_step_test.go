@@ -35,42 +35,6 @@ func submitMean(stream *device.Stream, out device.View, batch prefetch.Batch) er
 	return stream.Launch(&launch)
 }
 
-// A step of one's own launches its kernels on the batch's stream: there the batch's copy is
-// done before they run, and the memory is overwritten only behind them. A Meter shows
-// their result some steps later, without a wait; here at the end, after all steps.
-func ExampleMeter() {
-	ctx := context.Background()
-	dev, err := cpu.Open(cpu.Options{})
-	check(err)
-	defer dev.Close()
-	compute, err := dev.NewStream(device.StreamOptions{})
-	check(err)
-	defer compute.Close()
-	loss, err := dev.Alloc(4)
-	check(err)
-	defer loss.Close()
-	meter, err := prefetch.NewMeter(dev, loss.Size())
-	check(err)
-	defer meter.Close()
-	ld, err := loader.New(Squares{}, 5, loader.Options{})
-	check(err)
-	pf, err := prefetch.New(compute, ld, prefetch.Options{})
-	check(err)
-	defer pf.Close()
-
-	for batch, err := range pf.Batches(ctx) {
-		check(err)
-		check(submitMean(batch.Stream(), loss.View(), batch))
-		_, err := meter.Push(batch.Stream(), loss.View())
-		check(err)
-	}
-	check(compute.Synchronize(ctx))
-	value, number, err := meter.Latest()
-	check(err)
-	fmt.Println("step", number, "mean", math.Float32frombits(binary.LittleEndian.Uint32(value)))
-	// Output: step 2 mean 51
-}
-
 // Work on a stream of one's own is announced by UsedOn first: that stream then waits for
 // the batch's copy, and the next copy into the same memory waits for that stream.
 func ExampleBatch_UsedOn() {

@@ -246,36 +246,3 @@ func TestAUseBeyondReleaseIsTold(t *testing.T) {
 	require.NoError(t, errors.Join(other.Close(), handed.Close()))
 	r.close()
 }
-
-// A Meter's value is not shown before the wait for it.
-func TestAMetersMissingEdgeIsNamed(t *testing.T) {
-	checker, drv := eagerDevice(t, order.Options{ListOnly: true})
-	tap := devicetest.NewTap(drv)
-	dev := device.New(tap)
-	s, err := dev.NewStream(device.StreamOptions{Name: "compute"})
-	require.NoError(t, err)
-	loss, err := dev.Alloc(4)
-	require.NoError(t, err)
-	m, err := prefetch.NewMeter(dev, 4)
-	require.NoError(t, err)
-	push := func(value byte) {
-		require.NoError(t, s.Memset(loss.View(), value))
-		taken, err := m.Push(s, loss.View())
-		require.NoError(t, err)
-		require.True(t, taken)
-		got, _, err := m.Latest()
-		require.NoError(t, err)
-		require.Equal(t, value, got[0])
-	}
-	for i := range byte(40) {
-		push(i)
-	}
-	require.NoError(t, checker.Err())
-	tap.Arm(devicetest.Rule{Op: devicetest.Record, Event: "arrived", Nth: 1, Swallow: true})
-	push(41)
-	require.Len(t, checker.Reports(), 1)
-	require.Equal(t, "compute", checker.Reports()[0].First.Stream)
-	require.Equal(t, "AtRest", checker.Reports()[0].Second.Op)
-	require.NoError(t, s.Synchronize(t.Context()))
-	require.NoError(t, errors.Join(m.Close(), loss.Close(), s.Close(), dev.Close()))
-}

@@ -26,6 +26,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"device":         {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/driver":  {"device", "loader", "kernels"},
 		"device/order":   {"device", "loader", "kernels"},
+		"device/meter":   {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/cpu":     {"device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/cuda":    {"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"},
 		"kernels":        {"device/cpu", "device/cuda", "loader", "pinnedpool", "prefetch"},

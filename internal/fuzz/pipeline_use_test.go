@@ -2,7 +2,6 @@ package fuzz
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/meter"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -240,13 +240,13 @@ func (q *pipe) tensors(l lease) error {
 
 // metered is a Meter and what was pushed to it.
 type metered struct {
-	meter  *prefetch.Meter
+	meter  *meter.Meter[int64]
 	pushed []int64
 	newest int64
 }
 
 func newMetered(dev *device.Device) (*metered, error) {
-	m, err := prefetch.NewMeter(dev, 8)
+	m, err := meter.New[int64](dev)
 	return &metered{meter: m}, err
 }
 
@@ -255,27 +255,23 @@ func (q *pipe) push(l lease) error {
 	if err := q.look(l, "meter"); err != nil || l.batch.Len() == 0 {
 		return err
 	}
-	taken, err := q.meter.meter.Push(l.batch.Stream(), l.batch.Field("id").View.Slice(0, 8))
-	if err != nil {
+	q.meter.pushed = append(q.meter.pushed, int64(l.want.indices[0]))
+	if err := q.meter.meter.Push(l.batch.Stream(), l.batch.Field("id").View.Slice(0, 8)); err != nil {
 		return q.mine(err)
-	}
-	if taken {
-		q.meter.pushed = append(q.meter.pushed, int64(l.want.indices[0]))
 	}
 	return q.mine(q.meter.check())
 }
 
 // check looks at the newest value.
 func (m *metered) check() error {
-	value := make([]byte, 8)
-	n, err := m.meter.ReadLatest(value)
+	value, n, err := m.meter.Latest()
 	switch {
 	case err != nil:
 		return fmt.Errorf("Meter: %w", err)
 	case n < m.newest || n > int64(len(m.pushed)):
 		return fmt.Errorf("the Meter's newest is push %d, before it was %d of %d", n, m.newest, len(m.pushed))
-	case n > 0 && int64(binary.LittleEndian.Uint64(value)) != m.pushed[n-1]:
-		return fmt.Errorf("the Meter has %x for push %d, want %d", value, n, m.pushed[n-1])
+	case n > 0 && value != m.pushed[n-1]:
+		return fmt.Errorf("the Meter has %d for push %d, want %d", value, n, m.pushed[n-1])
 	}
 	m.newest = n
 	return nil

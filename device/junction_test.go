@@ -1,7 +1,6 @@
-package prefetch_test
+package device_test
 
 import (
-	"encoding/binary"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,65 +9,12 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
-	"github.com/leat-go/leat/prefetch"
 )
-
-func TestAMeterNeverWaits(t *testing.T) {
-	const ms = time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		dev, err := cpu.Open(cpu.Options{Model: modelled(0), Adversary: &cpu.Adversary{Poison: true, LateRead: true}})
-		require.NoError(t, err)
-		s, err := dev.NewStream(device.StreamOptions{})
-		require.NoError(t, err)
-		buffer, err := dev.Alloc(4)
-		require.NoError(t, err)
-		m, err := prefetch.NewMeter(dev, 4)
-		require.NoError(t, err)
-		_, number, err := m.Latest()
-		require.NoError(t, err)
-		require.Zero(t, number)
-
-		start, taken := time.Now(), 0
-		for i := range 20 { // a step of 10 ms writes the step's number
-			require.NoError(t, s.Launch(cpu.Busy(10*ms)))
-			require.NoError(t, s.Memset(buffer.View(), byte(i+1)))
-			ok, err := m.Push(s, buffer.View())
-			require.NoError(t, err)
-			if ok {
-				taken++
-			}
-		}
-		require.Zero(t, time.Since(start))
-		require.Equal(t, 16, taken, "what doesn't fit is left out")
-		for step := 1; step <= 16; step++ {
-			time.Sleep(10*ms + 1)
-			value, number, err := m.Latest()
-			require.NoError(t, err)
-			require.EqualValues(t, step, number)
-			require.EqualValues(t, uint32(step)*0x01010101, binary.LittleEndian.Uint32(value))
-		}
-		require.NoError(t, s.Synchronize(t.Context()))
-		for i := range 40 { // and once there is room it takes all
-			require.NoError(t, s.Memset(buffer.View(), byte(i)))
-			ok, err := m.Push(s, buffer.View())
-			require.NoError(t, err)
-			require.True(t, ok)
-			require.NoError(t, s.Synchronize(t.Context()))
-			value, _, err := m.Latest()
-			require.NoError(t, err)
-			require.Equal(t, byte(i), value[0])
-		}
-		require.NoError(t, m.Close())
-		require.NoError(t, buffer.Close())
-		require.NoError(t, s.Close())
-		require.NoError(t, dev.Close())
-	})
-}
 
 func TestATableIsUploadedOnceAndPartialResultsMeet(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		dev, err := cpu.Open(cpu.Options{Model: engines(modelled(5*ms), 3), Adversary: &cpu.Adversary{Poison: true, LateRead: true}})
+		dev, err := cpu.Open(cpu.Options{Model: &cpu.Model{ComputeEngines: 3, H2D: cpu.Link{Latency: 5 * ms}}, Adversary: &cpu.Adversary{Poison: true, LateRead: true}})
 		require.NoError(t, err)
 		var streams []*device.Stream
 		for range 4 {
@@ -83,7 +29,9 @@ func TestATableIsUploadedOnceAndPartialResultsMeet(t *testing.T) {
 		j, err := dev.NewJunction()
 		require.NoError(t, err)
 		host, back := make([]byte, 1<<10), make([]byte, 3<<10)
-		fill(host, 11)
+		for i := range host {
+			host[i] = byte(i * 11)
+		}
 
 		start := time.Now()
 		require.NoError(t, streams[0].CopyH2D(table.View(), host))
@@ -113,7 +61,7 @@ func TestATableIsUploadedOnceAndPartialResultsMeet(t *testing.T) {
 func TestPrioritiesAreServed(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		dev, err := cpu.Open(cpu.Options{Model: modelled(0)})
+		dev, err := cpu.Open(cpu.Options{Model: &cpu.Model{}})
 		require.NoError(t, err)
 		p := dev.Properties()
 		require.Less(t, p.HighestPriority, p.LowestPriority)

@@ -1,4 +1,4 @@
-package prefetch_test
+package meter_test
 
 import (
 	"context"
@@ -14,28 +14,28 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/device/devicetest"
-	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/device/meter"
 )
 
 var errPush = errors.New("boom")
 
-// gauges is a meter of int64 values on a device with two streams, which shows by each
-// value which Push it is of.
+// gauges is a meter on a device with two streams, and each value shows which Push it is
+// of.
 type gauges struct {
 	t          *testing.T
 	tap        *devicetest.Tap
 	dev        *device.Device
 	slow, fast *device.Stream
 	values     *device.Buffer // value i at 8*i
-	meter      *prefetch.Meter
-	pushed     map[int64]int64 // the value of each Push taken, by its number
+	meter      *meter.Meter[int64]
+	pushed     []int64 // the value of each Push, from number 1
 }
 
 func newGauges(t *testing.T) *gauges {
 	t.Helper()
 	drv, err := cpu.New(cpu.Options{Model: &cpu.Model{CopyEngines: 2, ComputeEngines: 2}, Adversary: &cpu.Adversary{Poison: true, LateRead: true}})
 	require.NoError(t, err)
-	g := &gauges{t: t, tap: devicetest.NewTap(drv), pushed: map[int64]int64{}}
+	g := &gauges{t: t, tap: devicetest.NewTap(drv)}
 	g.dev = device.New(g.tap)
 	g.slow, err = g.dev.NewStream(device.StreamOptions{Name: "slow"})
 	require.NoError(t, err)
@@ -50,35 +50,32 @@ func newGauges(t *testing.T) *gauges {
 	}
 	require.NoError(t, g.fast.CopyH2D(g.values.View(), host))
 	require.NoError(t, g.fast.Synchronize(t.Context()))
-	g.meter, err = prefetch.NewMeter(g.dev, 8)
+	g.meter, err = meter.New[int64](g.dev)
 	require.NoError(t, err)
 	return g
 }
 
-func (g *gauges) push(s *device.Stream, value int64) (bool, error) {
-	taken, err := g.meter.Push(s, g.values.View().Slice(8*value, 8))
-	if taken {
-		g.pushed[int64(len(g.pushed)+1)] = value
-	}
-	return taken, err
+func (g *gauges) push(s *device.Stream, value int64) error {
+	g.pushed = append(g.pushed, value)
+	return g.meter.Push(s, g.values.View().Slice(8*value, 8))
 }
 
 func (g *gauges) mustPush(s *device.Stream, value int64) {
 	g.t.Helper()
-	taken, err := g.push(s, value)
-	require.NoError(g.t, err)
-	require.True(g.t, taken)
+	require.NoError(g.t, g.push(s, value))
 }
 
-// shows requires the value of that Push, and its number.
-func (g *gauges) shows(number int64) {
+// shows requires that this value is the newest, and that its number is its Push's.
+func (g *gauges) shows(want int64) {
 	g.t.Helper()
-	value, is, err := g.meter.Latest()
+	value, number, err := g.meter.Latest()
 	require.NoError(g.t, err)
-	require.Equal(g.t, number, is)
-	if number > 0 {
-		require.EqualValues(g.t, g.pushed[number], binary.LittleEndian.Uint64(value))
+	if want == 0 {
+		require.Zero(g.t, number)
+		return
 	}
+	require.Equal(g.t, want, value)
+	require.Equal(g.t, want, g.pushed[number-1])
 }
 
 // close requires that nothing is left of the meter.
@@ -109,20 +106,18 @@ func TestEachPushShowsItsOwnValueFromTwoStreams(t *testing.T) {
 		for v := int64(61); v <= 75; v++ {
 			g.mustPush(g.fast, v)
 		}
-		taken, err := g.push(g.fast, 76)
-		require.NoError(t, err)
-		require.False(t, taken, "sixteen are under way, one of them the slow stream's")
+		g.mustPush(g.fast, 76) // is left out: 16 are under way, one of them the slow stream's
 		time.Sleep(time.Second)
 		g.shows(60)
 		g.mustPush(g.slow, 77) // its number is behind those of fast's, and it arrives before them
 		time.Sleep(time.Millisecond)
-		g.shows(76)
+		g.shows(77)
 		require.NoError(t, g.fast.Synchronize(t.Context()))
-		g.shows(76)
+		g.shows(77)
 		for v := int64(78); v < 100; v++ {
 			g.mustPush(g.slow, v)
 			time.Sleep(time.Millisecond)
-			g.shows(v - 1)
+			g.shows(v)
 		}
 		g.close()
 	})
@@ -139,9 +134,7 @@ func TestAFailedPushIsNotShown(t *testing.T) {
 			g.shows(1)
 			for v := int64(2); v < 60; v++ {
 				g.tap.Arm(devicetest.Rule{Op: op, Nth: 1, Err: errPush})
-				taken, err := g.push(g.slow, 100)
-				require.ErrorIs(t, err, errPush)
-				require.False(t, taken)
+				require.ErrorIs(t, g.push(g.slow, 100), errPush)
 				g.tap.Disarm()
 				time.Sleep(time.Millisecond)
 				g.shows(v - 1)
@@ -162,12 +155,10 @@ func TestAFailedPushKeepsItsPlaceUntilItsCopyIsDone(t *testing.T) {
 		require.NoError(t, g.slow.Launch(cpu.Busy(time.Second)))
 		g.tap.Arm(devicetest.Rule{Op: devicetest.Record, Stream: "slow", Err: errPush})
 		for range 16 {
-			_, err := g.push(g.slow, 100)
-			require.ErrorIs(t, err, errPush)
+			require.ErrorIs(t, g.push(g.slow, 100), errPush)
 		}
-		taken, err := g.push(g.fast, 1)
-		require.NoError(t, err)
-		require.False(t, taken)
+		g.mustPush(g.fast, 1) // is left out
+		require.NoError(t, g.fast.Synchronize(t.Context()))
 		g.shows(0)
 		start := time.Now()
 		g.close()
@@ -175,17 +166,38 @@ func TestAFailedPushKeepsItsPlaceUntilItsCopyIsDone(t *testing.T) {
 	})
 }
 
-func TestAMeterRefusesAnotherDevicesStream(t *testing.T) {
+// A Push of what is not the meter's is refused, and leaves nothing behind.
+func TestAMeterRefusesWhatIsNotItsOwn(t *testing.T) {
 	g := newGauges(t)
 	other, err := cpu.Open(cpu.Options{Index: 1})
 	require.NoError(t, err)
 	s, err := other.NewStream(device.StreamOptions{Name: "far"})
 	require.NoError(t, err)
-	_, err = g.push(s, 1)
-	require.ErrorContains(t, err, `"far"`)
+	memory, err := other.Alloc(8)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		stream *device.Stream
+		view   device.View
+		want   string
+	}{
+		{s, g.values.View().Slice(0, 8), `stream "far" is of cpu:1`},
+		{nil, g.values.View().Slice(0, 8), "the stream is nil"},
+		{g.fast, g.values.View().Slice(0, 7), "7 bytes, want the meter's 8"},
+		{g.fast, device.View{}, "0 bytes, want the meter's 8"},
+		{g.fast, memory.View(), "cpu:1"},
+	} {
+		err := g.meter.Push(c.stream, c.view)
+		require.ErrorIs(t, err, device.ErrInvalid)
+		require.ErrorContains(t, err, c.want)
+	}
 	g.shows(0)
-	_, err = g.meter.ReadLatest(make([]byte, 7))
-	require.ErrorContains(t, err, "7 bytes, want 8")
+	require.NoError(t, g.meter.Push(g.fast, g.values.View().Slice(8, 8)))
+	require.NoError(t, g.fast.Synchronize(t.Context()))
+	value, number, err := g.meter.Latest()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, value)
+	require.EqualValues(t, 6, number, "those that failed are counted")
+	require.NoError(t, memory.Close())
 	g.close()
 	require.NoError(t, s.Close())
 	require.NoError(t, other.Close())
@@ -196,18 +208,16 @@ func TestAMeterIsForSeveralGoroutines(t *testing.T) {
 	g := newGauges(t)
 	var wg sync.WaitGroup
 	var pushing sync.Mutex
-	want := map[int64]int64{}
+	var pushed []int64
 	for i, s := range []*device.Stream{g.slow, g.fast, g.slow, g.fast} {
 		wg.Go(func() {
 			for v := int64(0); ; v++ {
-				pushing.Lock() // so that the test knows the number
 				value := (v*4 + int64(i)) % 128
-				taken, err := g.meter.Push(s, g.values.View().Slice(8*value, 8))
-				if taken {
-					want[int64(len(want)+1)] = value
-				}
+				pushing.Lock() // so that the test knows the number
+				pushed = append(pushed, value)
+				err := g.meter.Push(s, g.values.View().Slice(8*value, 8))
 				pushing.Unlock()
-				if errors.Is(err, prefetch.ErrClosed) {
+				if errors.Is(err, device.ErrClosed) {
 					return
 				}
 				if err != nil {
@@ -222,14 +232,17 @@ func TestAMeterIsForSeveralGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for last, n := int64(0), 0; ; n++ {
 				value, number, err := g.meter.Latest()
-				if errors.Is(err, prefetch.ErrClosed) {
+				if errors.Is(err, device.ErrClosed) {
 					return
 				}
-				pushing.Lock()
-				is := want[number]
-				pushing.Unlock()
-				if err != nil || number < last || number > 0 && is != int64(binary.LittleEndian.Uint64(value)) {
-					t.Errorf("Push %d behind %d: %v, want %d, %v", number, last, value, is, err)
+				want := int64(0)
+				if number > 0 {
+					pushing.Lock()
+					want = pushed[number-1]
+					pushing.Unlock()
+				}
+				if err != nil || number < last || value != want {
+					t.Errorf("Push %d behind %d: %v, want %d, %v", number, last, value, want, err)
 					return
 				}
 				if last = number; n == 200 && i == 0 {
@@ -271,7 +284,7 @@ func TestAMetersCloseWaits(t *testing.T) {
 		require.Same(t, errs[0], errs[1])
 		require.EqualValues(t, 1, g.dev.Usage().HostBuffers)
 		_, _, err := g.meter.Latest()
-		require.ErrorIs(t, err, prefetch.ErrClosed)
+		require.ErrorIs(t, err, device.ErrClosed)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Zero(t, g.dev.Usage().HostBuffers)
@@ -280,12 +293,11 @@ func TestAMetersCloseWaits(t *testing.T) {
 
 func TestReadingAMeterAllocatesNothing(t *testing.T) {
 	g := newGauges(t)
-	value := make([]byte, 8)
 	step := func() {
-		if _, err := g.meter.Push(g.fast, g.values.View().Slice(0, 8)); err != nil {
+		if err := g.meter.Push(g.fast, g.values.View().Slice(0, 8)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.meter.ReadLatest(value); err != nil {
+		if _, _, err := g.meter.Latest(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -305,19 +317,35 @@ func TestAMeterOutlivesAClosedStream(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, gone.Close())
 		for range 40 {
-			taken, err := g.meter.Push(gone, g.values.View().Slice(0, 8))
-			require.ErrorIs(t, err, device.ErrInvalid)
-			require.False(t, taken)
+			require.ErrorIs(t, g.push(gone, 100), device.ErrInvalid)
 		}
-		taken, err := g.meter.Push(g.fast, g.values.View().Slice(8, 8))
-		require.NoError(t, err)
-		require.True(t, taken)
+		g.mustPush(g.fast, 1)
 		require.NoError(t, g.fast.Synchronize(t.Context()))
-		value, number, err := g.meter.Latest()
-		require.NoError(t, err)
-		require.EqualValues(t, 1, number)
-		require.EqualValues(t, 1, binary.LittleEndian.Uint64(value))
+		g.shows(1)
 		require.NoError(t, g.meter.Close())
 		require.Zero(t, g.dev.Usage().HostBuffers)
 	})
+}
+
+// A second Close does nothing, and what comes behind it says that the meter is closed.
+func TestAClosedMeter(t *testing.T) {
+	g := newGauges(t)
+	g.mustPush(g.fast, 1)
+	require.NoError(t, g.meter.Close())
+	require.NoError(t, g.meter.Close())
+	require.EqualError(t, g.push(g.fast, 1), "meter: closed")
+	_, _, err := g.meter.Latest()
+	require.ErrorIs(t, err, device.ErrClosed)
+	g.close()
+}
+
+// A device that is closed first leaves nothing to free, and one thing to say.
+func TestClosingTheDeviceFirstIsOneSentence(t *testing.T) {
+	g := newGauges(t)
+	require.Error(t, g.dev.Close())
+	err := g.meter.Close()
+	require.ErrorIs(t, err, device.ErrClosed)
+	require.ErrorContains(t, err, "meter: Close: close a Meter before its device: cpu")
+	require.NotContains(t, err.Error(), "\n")
+	require.NoError(t, g.meter.Close())
 }
