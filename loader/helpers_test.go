@@ -62,7 +62,7 @@ type batch struct {
 }
 
 // values copies the rows of a field of a batch.
-func values[T loader.Element](l *loader.Loader, f loader.Filled, name string) []T {
+func values[T dtype.Element](l *loader.Loader, f loader.Filled, name string) []T {
 	field, ok := l.Layout().Lookup(name)
 	if !ok {
 		panic("no field " + name)
