@@ -106,6 +106,7 @@ func read(l *loader.Loader, run *loader.Run, mem *loader.Heap) (batch, error) {
 	}
 	b.filled.Substituted = append([]loader.Substitution(nil), f.Substituted...)
 	b.filled.Slot = loader.Slot{}
+	b.filled.Times = loader.Times{} // else no two runs are equal
 	mem.Put(f.Slot)
 	return b, nil
 }
