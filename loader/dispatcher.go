@@ -88,7 +88,7 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 		if !d.hand(ctx, b, 0, p.rows) {
 			return false
 		}
-		b.release(d.run)
+		b.release()
 		at.Position = p.after
 	}
 	return true
@@ -106,10 +106,10 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		Epoch: from.Epoch, Batch: int(from.Position / r.loader.split.global()),
 		Position: position, After: from,
 	}
-	filled.Times.Asked = time.Now()
+	asked := time.Now()
 	slot, err := d.get(ctx, filled)
-	filled.Times.Opened = time.Now()
-	r.waitSlot.Add(int64(filled.Times.Opened.Sub(filled.Times.Asked)))
+	opened := time.Now()
+	r.waitSlot.Add(int64(opened.Sub(asked)))
 	if ctx.Err() != nil {
 		if err == nil {
 			r.mem.Put(slot)
@@ -124,8 +124,7 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		d.fail(ctx, noSlot(filled, err))
 		return nil
 	}
-	b.begin(slot, d.number, filled)
-	r.lineup.enter(b)
+	b.begin(slot, d.number, opened, filled)
 	d.number++
 	if !d.push(ctx, b) {
 		return nil

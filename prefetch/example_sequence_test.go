@@ -12,7 +12,6 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
-	"github.com/leat-go/leat/tensors"
 )
 
 var number = []loader.Field{{Name: "x", DType: dtype.Float64}}
@@ -29,7 +28,7 @@ func show(pf *prefetch.Prefetcher) {
 			fmt.Println(err)
 			return
 		}
-		x, err := tensors.Of(batch.Field("x"))
+		x, err := batch.Tensor("x")
 		check(err)
 		fmt.Print(x.Data())
 	}

@@ -31,6 +31,7 @@ func (p *Prefetcher) lend(s *slot) error {
 	}
 	s.lent = lent{memory: bytes.Clone(s.host), own: s.host}
 	s.host = s.lent.memory
+	s.headers = newHeaders(len(s.shapes))
 	return nil
 }
 

@@ -1,0 +1,187 @@
+package waitmodel
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// never is later than any time.
+const never = time.Duration(math.MaxInt64)
+
+// A model is a pipeline at one instant.
+type model struct {
+	Pipeline
+	now    time.Duration
+	result Result
+
+	batches   []batch
+	opened    int // how many of them
+	freeHost  int // host slots
+	workers   []worker
+	gathered  []int // the batches of the next upload
+	taken     int   // how many batches the uploader has taken from the loader
+	blocked   *op   // the copy that the uploader is blocked in
+	freeSlots []*slot
+	ready     []int // uploaded and not delivered, in order
+	copies    stream
+	compute   stream
+	engines   [2]engine // for copies, for kernels
+	uploads   []*upload
+	consumer  consumer
+}
+
+type batch struct {
+	rows    int
+	claimed int // rows that a worker has, or had
+	written int
+	back    bool // it is released
+	slot    *slot
+	copy    *op
+	step    *op
+}
+
+func (b *batch) filled() bool { return b.written == b.rows }
+
+// worker reads one sample of a batch until a time.
+type worker struct {
+	idle  bool
+	batch int
+	until time.Duration
+}
+
+// slot is a device slot.
+type slot struct {
+	left int // batches in it that are not released
+	use  *op // the record behind its last use, nil before its first
+}
+
+// consumer is the loop: it waits in Next for a batch, or works on the one before.
+type consumer struct {
+	next   int // the batch that is delivered next
+	inBody bool
+	until  time.Duration // the body's end; never while it waits for its step
+	done   bool
+}
+
+// Run is what the pipeline does, from its start until Next reports the epoch's end and the
+// device has come to rest.
+func Run(p Pipeline) *Result {
+	m := &model{Pipeline: p, freeHost: p.HostSlots}
+	for at := 0; at < p.Samples; at += p.Batch {
+		m.batches = append(m.batches, batch{rows: min(p.Batch, p.Samples-at)})
+	}
+	m.result.Times = make([]Times, len(m.batches))
+	for range p.Workers {
+		m.workers = append(m.workers, worker{idle: true})
+	}
+	if d := p.Device; d != nil {
+		for range d.Slots {
+			m.freeSlots = append(m.freeSlots, new(slot))
+		}
+	}
+	for {
+		m.settle()
+		next := m.nextEvent()
+		if next == never {
+			break
+		}
+		m.pass(next - m.now)
+		m.now = next
+	}
+	if !m.consumer.done {
+		panic(fmt.Sprintf("waitmodel: nothing can happen any more at %v, with %d of %d batches delivered", m.now, m.consumer.next, len(m.batches)))
+	}
+	m.measure()
+	return &m.result
+}
+
+// settle lets every part do all that it can at this instant. Engines take new work last, when
+// everything that becomes ready at the instant is.
+func (m *model) settle() {
+	for m.read() || m.open() || m.work() || m.upload() || m.consume() || m.release() || m.advance() || m.start() {
+	}
+}
+
+// nextEvent is when something ends by itself.
+func (m *model) nextEvent() time.Duration {
+	next := never
+	at := func(t time.Duration) {
+		if t > m.now {
+			next = min(next, t)
+		}
+	}
+	for _, w := range m.workers {
+		if !w.idle {
+			at(w.until)
+		}
+	}
+	for _, e := range m.engines {
+		if e.op != nil {
+			at(e.op.end)
+		}
+	}
+	if m.consumer.inBody {
+		at(m.consumer.until) // never while it waits for its step
+	}
+	if m.Released != nil {
+		for i := range m.consumer.next {
+			if !m.batches[i].back {
+				at(m.due(i))
+			}
+		}
+	}
+	return next
+}
+
+// pass lets time go by in which nothing changes, and adds it to the figures.
+func (m *model) pass(d time.Duration) {
+	r := &m.result
+	switch c := m.consumer; {
+	case c.inBody:
+		r.Body += d
+	case !c.done:
+		*m.lacking(c.next) += d
+	}
+	if m.wantsSlot() {
+		r.WaitSlot += d
+	}
+	if m.opened < len(m.batches) && m.allFilled() { // it would be opened if there were a host slot
+		r.WaitHostSlot += d
+	}
+	for _, w := range m.workers {
+		if !w.idle {
+			r.Busy += d
+		}
+	}
+}
+
+// lacking is the figure for what keeps a batch, the next one in order, from being delivered.
+func (m *model) lacking(next int) *time.Duration {
+	r := &m.result
+	switch {
+	case next >= m.opened && m.Device != nil:
+		return &r.WaitDevice // every host slot is in flight
+	case next >= m.opened:
+		return &r.WaitRelease // the consumer has every host slot
+	case m.batches[next].filled() && m.wantsSlot():
+		return &r.WaitRelease // and every device slot
+	case m.batches[next].filled():
+		return &r.WaitDevice
+	}
+	for _, later := range m.batches[next+1 : m.opened] {
+		if later.filled() {
+			return &r.WaitOrder
+		}
+	}
+	return &r.WaitProducer
+}
+
+func (m *model) allFilled() bool {
+	for i := range m.opened {
+		if !m.batches[i].filled() {
+			return false
+		}
+	}
+	return true
+}

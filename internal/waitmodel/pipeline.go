@@ -1,0 +1,64 @@
+package waitmodel
+
+import "time"
+
+// A Pipeline is all that decides how the waits come about. Its functions are asked once for
+// each sample or batch.
+type Pipeline struct {
+	// Samples are read in order, in batches of Batch rows, the last of which may be short.
+	Samples, Batch int
+	// Workers read samples, one at a time each. Read is how long one takes.
+	Workers int
+	Read    func(sample int) time.Duration
+	// HostSlots is the number of batches in host memory.
+	HostSlots int
+	// Device is nil for batches that stay in host memory.
+	Device *Device
+	// Body is how long the loop works on a batch between two calls of Next.
+	Body func(batch int) time.Duration
+	// Released is how long after its delivery a batch is released, by another goroutine than
+	// the loop's, which calls WaitNext. If nil, its body's end releases it.
+	Released func(batch int) time.Duration
+}
+
+// A Device has one engine for copies and one for kernels, and a stream for each.
+type Device struct {
+	// Slots is the number of device slots, each of BatchesPerCopy batches.
+	Slots, BatchesPerCopy int
+	// Copy is how long the engine takes for so many rows in one upload.
+	Copy func(rows int) time.Duration
+	// Blocking says that submitting a copy blocks until it is done, as from pageable memory.
+	Blocking bool
+	// Step is how long the kernel takes that the body submits.
+	Step func(batch int) time.Duration
+	// Synchronize says that the body waits for its kernel first.
+	Synchronize bool
+}
+
+// Times are when a batch came how far, since the pipeline's start.
+type Times struct {
+	Asked, Opened, Filled time.Duration // its host slot asked for and got, its last row written
+	Placed                time.Duration // in a device slot, its copy submitted
+	Copied                time.Duration // its copy done
+	Delivered, Released   time.Duration
+	Computed              time.Duration // its step done
+}
+
+// A Result is what a pipeline does. The figures are those of prefetch.Stats of the same
+// names.
+type Result struct {
+	Times []Times // by batch
+	Ended time.Duration
+
+	WaitProducer, WaitOrder, WaitDevice, WaitRelease time.Duration
+	Body                                             time.Duration
+	WaitSlot, WaitHostSlot                           time.Duration
+	WaitCopy, CopyTime                               time.Duration // as by timed events on the device
+	Busy                                             time.Duration // of all workers together
+	Uploads                                          int
+}
+
+// Wait is how long Next waited in all.
+func (r *Result) Wait() time.Duration {
+	return r.WaitProducer + r.WaitOrder + r.WaitDevice + r.WaitRelease
+}
