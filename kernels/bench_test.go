@@ -123,5 +123,5 @@ func randomIndex(n, count int) []byte {
 	for i := range index {
 		index[i] = random.Int32N(int32(count))
 	}
-	return kerneltest.Bytes(index)
+	return dtype.Bytes(index)
 }

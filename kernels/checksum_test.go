@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/kernels/kerneltest"
 )
 
@@ -57,5 +58,5 @@ func TestChecksumMistakes(t *testing.T) {
 func checksummed(r *kerneltest.Rig, in []byte, from int64) uint64 {
 	out, v := r.Alloc(8), r.Upload(in)
 	require.NoError(r.T, Checksum(r.Stream, out, v.Slice(from, v.Size()-from)))
-	return kerneltest.As[uint64](r.Download(out))[0]
+	return dtype.As[uint64](r.Download(out))[0]
 }

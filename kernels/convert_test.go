@@ -35,13 +35,13 @@ func every(t dtype.Type) []byte {
 		for i := range uint32(256 * 16) { // the neighbourhood of each byte's value
 			f = append(f, math.Float32bits(float32(i)/16), math.Float32bits(float32(i)/16)+1)
 		}
-		return kerneltest.Bytes(f)
+		return dtype.Bytes(f)
 	}
 	h := make([]uint16, 1<<16)
 	for i := range h {
 		h[i] = uint16(i)
 	}
-	return kerneltest.Bytes(h)
+	return dtype.Bytes(h)
 }
 
 // asFloat32 and fromFloat32 state the rule: by way of float32.
@@ -54,7 +54,7 @@ func asFloat32(t dtype.Type, b []byte) float32 {
 	case dtype.BFloat16:
 		return FromBFloat16(uint16(b[0]) | uint16(b[1])<<8)
 	}
-	return kerneltest.As[float32](b)[0]
+	return dtype.As[float32](b)[0]
 }
 
 func fromFloat32(t dtype.Type, f float32) []byte {
@@ -62,11 +62,11 @@ func fromFloat32(t dtype.Type, f float32) []byte {
 	case dtype.Uint8:
 		return []byte{ToUint8(f)}
 	case dtype.Float16:
-		return kerneltest.Bytes([]uint16{ToFloat16(f)})
+		return dtype.Bytes([]uint16{ToFloat16(f)})
 	case dtype.BFloat16:
-		return kerneltest.Bytes([]uint16{ToBFloat16(f)})
+		return dtype.Bytes([]uint16{ToBFloat16(f)})
 	}
-	return kerneltest.Bytes([]float32{f})
+	return dtype.Bytes([]float32{f})
 }
 
 func TestConvertEveryValue(t *testing.T) {

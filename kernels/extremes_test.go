@@ -46,11 +46,11 @@ func parametrisedOperations() []parametrised {
 			}, 12},
 		{GatherParams{RowBytes: 4, Index: dtype.Int32},
 			func(r *kerneltest.Rig, p any, out device.View) error {
-				return Gather(r.Stream, out, r.Alloc(8), r.Upload(kerneltest.Bytes([]int32{0, 1, 2, -1})), p.(GatherParams))
+				return Gather(r.Stream, out, r.Alloc(8), r.Upload(dtype.Bytes([]int32{0, 1, 2, -1})), p.(GatherParams))
 			}, 16},
 		{GatherParams{RowBytes: 4, Index: dtype.Int32}, // any number of rows divides an empty table
 			func(r *kerneltest.Rig, p any, out device.View) error {
-				return Gather(r.Stream, out, device.View{}, r.Upload(kerneltest.Bytes([]int32{0, 1, 2, -1})), p.(GatherParams))
+				return Gather(r.Stream, out, device.View{}, r.Upload(dtype.Bytes([]int32{0, 1, 2, -1})), p.(GatherParams))
 			}, 16},
 	}
 }
@@ -210,7 +210,7 @@ func TestEveryElementType(t *testing.T) {
 func TestOverlapsAreRefused(t *testing.T) {
 	r := kerneltest.CPU(t)
 	m := r.Alloc(64)
-	index := r.Upload(kerneltest.Bytes([]int32{0, 1}))
+	index := r.Upload(dtype.Bytes([]int32{0, 1}))
 	for name, err := range map[string]error{
 		"Normalize":    Normalize(r.Stream, m.Slice(0, 32), m.Slice(28, 8), NormalizeParams{}),
 		"Convert":      Convert(r.Stream, m.Slice(0, 8), m.Slice(0, 8), dtype.BFloat16, dtype.Float16),

@@ -28,7 +28,7 @@ func TestGatherFromDeviceAndHostMemory(t *testing.T) {
 	}
 
 	out := r.Alloc(len(want))
-	require.NoError(t, Gather(r.Stream, out, hostView, r.Upload(kerneltest.Bytes(index)), GatherParams{RowBytes: row, Index: dtype.Int64}))
+	require.NoError(t, Gather(r.Stream, out, hostView, r.Upload(dtype.Bytes(index)), GatherParams{RowBytes: row, Index: dtype.Int64}))
 	require.Equal(t, want, r.Download(out))
 
 	narrow := make([]int32, len(index))
@@ -36,7 +36,7 @@ func TestGatherFromDeviceAndHostMemory(t *testing.T) {
 		narrow[i] = int32(min(x, count))
 	}
 	out = r.Alloc(len(want))
-	require.NoError(t, Gather(r.Stream, out, r.Upload(table), r.Upload(kerneltest.Bytes(narrow)), GatherParams{RowBytes: row, Index: dtype.Int32}))
+	require.NoError(t, Gather(r.Stream, out, r.Upload(table), r.Upload(dtype.Bytes(narrow)), GatherParams{RowBytes: row, Index: dtype.Int32}))
 	require.Equal(t, want, r.Download(out))
 }
 

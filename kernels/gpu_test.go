@@ -97,7 +97,7 @@ func oneHotCase(labels dtype.Type) func(r *kerneltest.Rig) []device.View {
 			raw[0], raw[1] = 1<<32, -1<<40
 			var b []byte
 			for _, label := range raw {
-				b = append(b, kerneltest.Bytes([]int64{label})[:labels.Size()]...)
+				b = append(b, dtype.Bytes([]int64{label})[:labels.Size()]...)
 			}
 			out := r.Alloc(n * classes * 4)
 			require.NoError(r.T, OneHot(r.Stream, out, r.Upload(b), OneHotParams{Labels: labels, Classes: classes}))
@@ -130,7 +130,7 @@ func gatherCase(index dtype.Type, row int) func(r *kerneltest.Rig) []device.View
 		random := rand.New(rand.NewPCG(8, 8))
 		var b []byte
 		for range n {
-			b = append(b, kerneltest.Bytes([]int64{random.Int64N(count+2) - 1})[:index.Size()]...)
+			b = append(b, dtype.Bytes([]int64{random.Int64N(count+2) - 1})[:index.Size()]...)
 		}
 		var views []device.View
 		for _, from := range []device.View{host, r.Upload(table.Bytes())} {

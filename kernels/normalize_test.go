@@ -27,7 +27,7 @@ func TestNormalizeAgainstFloat64(t *testing.T) {
 		}
 		in := randomBytes(uint64(samples*pixels), samples*pixels*channels)
 
-		got := kerneltest.As[float32](normalized(r, in, 4, p))
+		got := dtype.As[float32](normalized(r, in, 4, p))
 		require.Len(t, got, len(in))
 		for i, v := range in {
 			c, j := channelOf(p, i, pixels, channels)
@@ -59,11 +59,11 @@ func TestNormalizeToHalfRoundsTheFloat32(t *testing.T) {
 	in := randomBytes(1, 5*33*3)
 	for _, layout := range []Layout{Interleaved, ToPlanar, Planar} {
 		p := NormalizeParams{Mean: []float32{0.485, 0.456, 0.406}, Deviation: []float32{0.229, 0.224, 0.225}, Layout: layout, Pixels: 33}
-		full := kerneltest.As[float32](normalized(r, in, 4, p))
+		full := dtype.As[float32](normalized(r, in, 4, p))
 		p.Out = dtype.Float16
-		f16 := kerneltest.As[uint16](normalized(r, in, 2, p))
+		f16 := dtype.As[uint16](normalized(r, in, 2, p))
 		p.Out = dtype.BFloat16
-		bf16 := kerneltest.As[uint16](normalized(r, in, 2, p))
+		bf16 := dtype.As[uint16](normalized(r, in, 2, p))
 		for i, f := range full {
 			require.Equal(t, ToFloat16(f), f16[i])
 			require.Equal(t, ToBFloat16(f), bf16[i])
@@ -72,7 +72,7 @@ func TestNormalizeToHalfRoundsTheFloat32(t *testing.T) {
 }
 
 func TestNormalizeZeroValueIsZeroToOne(t *testing.T) {
-	got := kerneltest.As[float32](normalized(kerneltest.CPU(t), []byte{0, 51, 255}, 4, NormalizeParams{}))
+	got := dtype.As[float32](normalized(kerneltest.CPU(t), []byte{0, 51, 255}, 4, NormalizeParams{}))
 	require.Equal(t, []float32{0, 1}, []float32{got[0], got[2]}, "the ends are exact")
 	require.InDelta(t, 0.2, got[1], 3e-8)
 }

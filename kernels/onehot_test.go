@@ -26,15 +26,15 @@ func TestOneHot(t *testing.T) {
 		want   []float32
 	}{
 		{[]byte{2, 0, 1, 3, 255}, dtype.Uint8, rows(2, 0, 1, -1, -1)},
-		{kerneltest.Bytes([]int32{1, -1, 2, math.MinInt32, 3, 0}), dtype.Int32, rows(1, -1, 2, -1, -1, 0)},
+		{dtype.Bytes([]int32{1, -1, 2, math.MinInt32, 3, 0}), dtype.Int32, rows(1, -1, 2, -1, -1, 0)},
 		// Cut to 32 bits, this label would be 1.
-		{kerneltest.Bytes([]int64{2, 1<<32 + 1, -100, 0}), dtype.Int64, rows(2, -1, -1, 0)},
+		{dtype.Bytes([]int64{2, 1<<32 + 1, -100, 0}), dtype.Int64, rows(2, -1, -1, 0)},
 		{nil, dtype.Uint8, nil},
 	} {
 		r := kerneltest.CPU(t)
 		out := r.Alloc(4 * len(c.want))
 		require.NoError(t, OneHot(r.Stream, out, r.Upload(c.labels), OneHotParams{Labels: c.t, Classes: 3}))
-		require.Equal(t, c.want, append([]float32(nil), kerneltest.As[float32](r.Download(out))...), "%v", c.t)
+		require.Equal(t, c.want, append([]float32(nil), dtype.As[float32](r.Download(out))...), "%v", c.t)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Filled is a batch that Next hands over.
@@ -32,6 +31,8 @@ type Filled struct {
 	// Substituted lists the rows that Substitute filled, by position. It is
 	// borrowed until the slot goes back to its Memory.
 	Substituted []Substitution
+	// Times says when the batch was made.
+	Times Times
 }
 
 // Substitution is a row that holds another sample than its own.
@@ -56,7 +57,6 @@ type batch struct {
 	owned  bool  // whether there is a slot: not with a failure between batches
 	number int64 // in the run
 	order  Order // of a Dataset's samples
-	opened time.Time
 	filled Filled
 
 	// encoders are an Iterable's samples by row, nil with a Dataset.
@@ -69,9 +69,10 @@ type batch struct {
 	written atomic.Int64
 
 	// shares counts the chunks handed out and not done, and the dispatcher itself.
-	shares    atomic.Int64
-	completed time.Time     // written by who gives up the last share
-	done      chan struct{} // holds one token once all shares are given up
+	shares atomic.Int64
+	done   chan struct{} // holds one token once all shares are given up
+
+	ahead, behind *batch // the run's lineup guards them, and Times.Overtaken
 
 	mu          sync.Mutex
 	dropped     bool   // it is not to be delivered: the iterator ended before the global batch was full
@@ -87,8 +88,8 @@ type chunk struct {
 
 // begin makes the batch ready to be filled again. No chunk of its last life is
 // left: Next has taken the token.
-func (b *batch) begin(slot Slot, number int64, opened time.Time, filled Filled) {
-	b.slot, b.owned, b.number, b.opened = slot, true, number, opened
+func (b *batch) begin(slot Slot, number int64, filled Filled) {
+	b.slot, b.owned, b.number = slot, true, number
 	b.filled = filled
 	b.filled.Slot = slot
 	b.dropped, b.failure, b.substituted = false, nil, b.substituted[:0]
@@ -97,9 +98,9 @@ func (b *batch) begin(slot Slot, number int64, opened time.Time, filled Filled) 
 }
 
 // release gives up one share.
-func (b *batch) release() {
+func (b *batch) release(r *Run) {
 	if b.shares.Add(-1) == 0 {
-		b.completed = time.Now()
+		r.lineup.leave(b)
 		b.done <- struct{}{}
 	}
 }

@@ -88,7 +88,7 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 		if !d.hand(ctx, b, 0, p.rows) {
 			return false
 		}
-		b.release()
+		b.release(d.run)
 		at.Position = p.after
 	}
 	return true
@@ -106,10 +106,10 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		Epoch: from.Epoch, Batch: int(from.Position / r.loader.split.global()),
 		Position: position, After: from,
 	}
-	asked := time.Now()
+	filled.Times.Asked = time.Now()
 	slot, err := d.get(ctx, filled)
-	opened := time.Now()
-	r.waitSlot.Add(int64(opened.Sub(asked)))
+	filled.Times.Opened = time.Now()
+	r.waitSlot.Add(int64(filled.Times.Opened.Sub(filled.Times.Asked)))
 	if ctx.Err() != nil {
 		if err == nil {
 			r.mem.Put(slot)
@@ -124,7 +124,8 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		d.fail(ctx, noSlot(filled, err))
 		return nil
 	}
-	b.begin(slot, d.number, opened, filled)
+	b.begin(slot, d.number, filled)
+	r.lineup.enter(b)
 	d.number++
 	if !d.push(ctx, b) {
 		return nil

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"gorgonia.org/tensor"
-
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 )
@@ -173,18 +171,6 @@ func ExampleFromSeqFunc() {
 	// loader: end of epoch
 	// "to be\x00\x00that is"
 	// loader: end of epoch
-}
-
-func ExampleFromTensors() {
-	x := tensor.New(tensor.WithShape(3, 2), tensor.WithBacking([]float32{0, 1, 2, 3, 4, 5}))
-	y := tensor.New(tensor.WithShape(3), tensor.WithBacking([]int64{7, 8, 9}))
-	ds, err := loader.FromTensors([]string{"x", "y"}, x, y)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(ds.Len(), ds.Fields())
-	// Output:
-	// 3 [x float32[2] y int64]
 }
 
 // A state saved by one rank of two is gone on from by one of four.

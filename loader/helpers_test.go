@@ -62,7 +62,7 @@ type batch struct {
 }
 
 // values copies the rows of a field of a batch.
-func values[T loader.Element](l *loader.Loader, f loader.Filled, name string) []T {
+func values[T dtype.Element](l *loader.Loader, f loader.Filled, name string) []T {
 	field, ok := l.Layout().Lookup(name)
 	if !ok {
 		panic("no field " + name)
@@ -106,6 +106,7 @@ func read(l *loader.Loader, run *loader.Run, mem *loader.Heap) (batch, error) {
 	}
 	b.filled.Substituted = append([]loader.Substitution(nil), f.Substituted...)
 	b.filled.Slot = loader.Slot{}
+	b.filled.Times = loader.Times{} // else no two runs are equal
 	mem.Put(f.Slot)
 	return b, nil
 }

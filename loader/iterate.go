@@ -172,7 +172,7 @@ func (s *stream) seal(ctx context.Context) bool {
 	b.filled.After.Position = s.sample
 	ok := s.flush(ctx)
 	s.batch = nil
-	b.release()
+	b.release(s.run)
 	return ok
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"unsafe"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -119,64 +118,26 @@ func (r *Row) unwritten() error {
 	return nil
 }
 
-// Element is a Go type that a field's elements can be seen as.
-type Element interface {
-	bool | uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64
-}
-
 // Elements borrows the field's elements in this row, in their final place. T
 // must be the field's type; float16 and bfloat16 fields are seen as uint16.
 // Another T is a mistake in the program, and panics.
-func Elements[T Element](r *Row, field int) []T {
+func Elements[T dtype.Element](r *Row, field int) []T {
 	r.check(field)
 	f := &r.layout.fields[field]
-	if !holds[T](f.DType) {
+	if !dtype.Holds[T](f.DType) {
 		panic(fmt.Sprintf("loader: field %v seen as %T", f.Field, *new(T)))
 	}
-	b := r.Bytes(field)
-	if len(b) == 0 {
-		return nil
-	}
-	// Aligned for T: the slot is aligned to at least 64 bytes, the offset to
-	// Align, and a row is a whole number of elements.
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
+	return dtype.As[T](r.Bytes(field))
 }
 
 // Write copies a sample's value into a field. The value must have exactly the
 // field's elements: another number of them is a *SizeError, so that a ragged
 // dataset is found out rather than cut off.
-func Write[T Element](r *Row, field int, value []T) error {
+func Write[T dtype.Element](r *Row, field int, value []T) error {
 	to := Elements[T](r, field)
 	if len(to) != len(value) {
 		return &SizeError{Field: r.layout.fields[field].Field, Got: len(value), Want: len(to)}
 	}
 	copy(to, value)
 	return nil
-}
-
-func holds[T Element](t dtype.Type) bool {
-	switch any(*new(T)).(type) {
-	case bool:
-		return t == dtype.Bool
-	case uint8:
-		return t == dtype.Uint8
-	case int8:
-		return t == dtype.Int8
-	case uint16:
-		return t == dtype.Uint16 || t == dtype.Float16 || t == dtype.BFloat16
-	case int16:
-		return t == dtype.Int16
-	case uint32:
-		return t == dtype.Uint32
-	case int32:
-		return t == dtype.Int32
-	case uint64:
-		return t == dtype.Uint64
-	case int64:
-		return t == dtype.Int64
-	case float32:
-		return t == dtype.Float32
-	default:
-		return t == dtype.Float64
-	}
 }

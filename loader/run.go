@@ -29,6 +29,7 @@ type Run struct {
 	began  time.Time
 
 	order  chan *batch   // in order of delivery; nil ends an epoch
+	lineup lineup        // the batches that are open
 	work   chan chunk    // in order too, so that the first batch is done first
 	demand chan struct{} // asks for another epoch where no number is stated
 
@@ -45,7 +46,7 @@ type Run struct {
 	failed     atomic.Int64 // the lowest number of a batch that failed
 	cost       atomic.Int64 // of a sample, in 1/16 ns, smoothed; 0 before the first
 
-	waitSlot, waitBatch           atomic.Int64
+	waitSlot, waitBatch, held     atomic.Int64
 	batches, samples, substituted atomic.Int64
 
 	consumer sync.Mutex  // guards what follows
@@ -54,7 +55,7 @@ type Run struct {
 	final    error       // what Next returns for ever
 	atBorder bool        // the last call returned ErrEpochEnd
 	replaced int         // substitutions in this epoch, those before the run's cursor too
-	progress time.Time   // when the last batch that was delivered was complete
+	progress time.Time   // when all batches that were delivered were filled
 	stall    *time.Timer // nil without Options.StallTimeout
 
 	after      sync.Mutex
@@ -205,7 +206,7 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 			return Filled{}, err
 		}
 		b := r.head
-		r.progress = b.completed
+		r.inOrder(b.filled.Times)
 		if b.dropped {
 			r.head = nil
 			b.open.Store(false)
@@ -235,6 +236,21 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 		b.open.Store(false)
 		r.head = nil // the caller owns the slot from here
 		return filled, nil
+	}
+}
+
+// inOrder notes that all batches up to one are filled. The time for which it held up
+// others counts from where those before it were filled: before, they did.
+func (r *Run) inOrder(t Times) {
+	if !t.Overtaken.IsZero() {
+		from := t.Overtaken
+		if from.Before(r.progress) {
+			from = r.progress
+		}
+		r.held.Add(max(0, int64(t.Filled.Sub(from))))
+	}
+	if t.Filled.After(r.progress) {
+		r.progress = t.Filled
 	}
 }
 

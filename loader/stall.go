@@ -82,7 +82,7 @@ func (r *Run) watch() <-chan time.Time {
 func (r *Run) waitedSince() time.Time {
 	var since time.Time
 	if r.head != nil {
-		since = r.head.opened
+		since = r.head.filled.Times.Opened
 	} else if out := max(r.dispatcher.iterating.Load(), r.dispatcher.crowded.Load()); out != 0 {
 		since = r.began.Add(time.Duration(out))
 	} else {

@@ -15,6 +15,10 @@ type Stats struct {
 	WaitSlot time.Duration
 	// WaitBatch is how long Next waited for a batch: large when the workers are.
 	WaitBatch time.Duration
+	// WaitOrder is how long at least one batch was filled and could not be delivered,
+	// because one before it was not: large when single samples are slow. It counts when
+	// Next comes to the batch that held up the others.
+	WaitOrder time.Duration
 	// Busy is how long each worker spent on samples, reading and waiting in user
 	// code alike.
 	Busy []time.Duration
@@ -25,6 +29,7 @@ func (r *Run) Stats() Stats {
 	s := Stats{
 		Batches: r.batches.Load(), Samples: r.samples.Load(), Substituted: r.substituted.Load(),
 		WaitSlot: time.Duration(r.waitSlot.Load()), WaitBatch: time.Duration(r.waitBatch.Load()),
+		WaitOrder: time.Duration(r.held.Load()),
 	}
 	for _, w := range r.workers {
 		s.Busy = append(s.Busy, time.Duration(w.busy.Load()))

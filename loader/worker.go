@@ -79,7 +79,7 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 	// In this order with the test of ctx: whoever cancels ctx and then finds no
 	// batch here knows that none will be written to.
 	w.at.Store(b)
-	defer b.release()
+	defer b.release(w.run)
 	defer w.at.Store(nil)
 	defer b.discard(w.run, c.lo, c.hi) // what was not encoded
 	if ctx.Err() != nil || w.run.failed.Load() < b.number || b.failedBefore(c.lo) {

@@ -56,7 +56,6 @@ func (p *Prefetcher) newCarrier(id int) (*carrier, error) {
 			s.memory = c.memory.Slice(at, p.out.Size())
 		} else {
 			s.host = c.host.Bytes()[at : at+p.out.Size()]
-			s.headers = newHeaders(len(s.shapes))
 		}
 		c.slots = append(c.slots, s)
 		p.slots = append(p.slots, s)

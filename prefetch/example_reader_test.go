@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/tensors"
 )
 
 // Gradient accumulation: a step takes two batches, and both are held until it ends.
@@ -35,7 +36,7 @@ func ExampleReader() {
 			held = append(held, batch)
 		}
 		for _, batch := range held {
-			y, err := batch.Tensor("y")
+			y, err := tensors.Of(batch.Field("y"))
 			check(err)
 			fmt.Print(y.Data())
 			batch.Release()
@@ -66,7 +67,7 @@ func ExampleReader_WaitNext() {
 		go func() {
 			var sum float32
 			for batch := range batches {
-				y, err := batch.Tensor("y")
+				y, err := tensors.Of(batch.Field("y"))
 				check(err)
 				for _, v := range y.Data().([]float32) {
 					sum += v
@@ -108,7 +109,7 @@ func ExamplePrefetcher_State() {
 	first := open()
 	for batch, err := range first.Batches(ctx) {
 		check(err)
-		x, err := batch.Tensor("x")
+		x, err := tensors.Of(batch.Field("x"))
 		check(err)
 		fmt.Print(x.Data())
 		if batch.Position().Batch == 1 {
@@ -128,7 +129,7 @@ func ExamplePrefetcher_State() {
 	check(second.Restore(state))
 	for batch, err := range second.Batches(ctx) {
 		check(err)
-		x, err := batch.Tensor("x")
+		x, err := tensors.Of(batch.Field("x"))
 		check(err)
 		fmt.Print(x.Data())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/tensors"
 )
 
 var number = []loader.Field{{Name: "x", DType: dtype.Float64}}
@@ -28,7 +29,7 @@ func show(pf *prefetch.Prefetcher) {
 			fmt.Println(err)
 			return
 		}
-		x, err := batch.Tensor("x")
+		x, err := tensors.Of(batch.Field("x"))
 		check(err)
 		fmt.Print(x.Data())
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
-	"gorgonia.org/tensor"
+	"github.com/leat-go/leat/tensors"
 )
 
 // Squares is a dataset of one's own: sample i is i and its square.
@@ -28,7 +28,8 @@ func (Squares) Read(_ context.Context, i int, row *loader.Row) error {
 	return nil
 }
 
-// A host consumer reads the pinned slots themselves, as bytes or as tensors.
+// A host consumer reads the pinned slots themselves: as bytes, or by package
+// tensors as tensors.
 func ExampleNewHost() {
 	ld, err := loader.New(Squares{}, 4, loader.Options{})
 	if err != nil {
@@ -43,7 +44,7 @@ func ExampleNewHost() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		y, err := batch.Tensor("y")
+		y, err := tensors.Of(batch.Field("y"))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -53,39 +54,6 @@ func ExampleNewHost() {
 	// 0 [0 1 4 9]
 	// 1 [16 25 36 49]
 	// 2 [64 81]
-}
-
-// A tensor is the slot's memory, which later batches use again: who keeps one takes a
-// copy.
-func ExampleBatch_CloneTensor() {
-	ld, err := loader.New(Squares{}, 4, loader.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	pf, err := prefetch.NewHost(ld, prefetch.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	var kept []*tensor.Dense
-	for batch, err := range pf.Batches(context.Background()) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		y, err := batch.CloneTensor("y")
-		if err != nil {
-			log.Fatal(err)
-		}
-		kept = append(kept, y)
-	}
-	fmt.Println(pf.Close())
-	for _, y := range kept {
-		fmt.Println(y.Data())
-	}
-	// Output:
-	// <nil>
-	// [0 1 4 9]
-	// [16 25 36 49]
-	// [64 81]
 }
 
 // With a device the loop submits work and waits for nobody.
@@ -186,7 +154,7 @@ func ExamplePrefetcher_Restore() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			x, err := batch.Tensor("x")
+			x, err := tensors.Of(batch.Field("x"))
 			if err != nil {
 				log.Fatal(err)
 			}

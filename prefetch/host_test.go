@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
-	"gorgonia.org/tensor"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/internal/invariants"
@@ -16,7 +15,7 @@ import (
 	"github.com/leat-go/leat/prefetch"
 )
 
-// every is a dataset with a field of each element type that a tensor can hold.
+// every is a dataset with a field of each element type.
 type every struct{ types []dtype.Type }
 
 func everyType() every {
@@ -54,7 +53,7 @@ func TestHostBatchesAreTheSlotsThemselves(t *testing.T) {
 		require.NoError(t, err)
 		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 2})
 		require.NoError(t, err)
-		headers := map[*tensor.Dense]bool{}
+		memory := map[*byte]bool{}
 		for range 4 {
 			first := 0
 			for b, err := range pf.Batches(t.Context()) {
@@ -62,47 +61,21 @@ func TestHostBatchesAreTheSlotsThemselves(t *testing.T) {
 				require.Nil(t, b.Stream())
 				for _, f := range b.Fields() {
 					if f.Name == "empty" {
-						_, err := b.Tensor(f.Name)
-						require.ErrorContains(t, err, "no elements")
+						require.Equal(t, []int{b.Len(), 0, 3}, f.Shape)
+						require.Empty(t, f.Bytes)
 						continue
 					}
-					dense, err := b.Tensor(f.Name)
-					require.NoError(t, err)
-					headers[dense] = true
-					require.Equal(t, tensor.Shape{b.Len(), 3}, dense.Shape())
+					memory[&f.Bytes[0]] = true
+					require.Equal(t, []int{b.Len(), 3}, f.Shape)
 					require.Len(t, f.Bytes, b.Len()*3*f.DType.Size())
-					require.Equal(t, uintptr(len(f.Bytes)), dense.MemSize())
-					f.Bytes[0]++ // the tensor and the field are one memory
-					at, err := dense.At(0, 0)
-					require.NoError(t, err)
-					require.NotNil(t, at)
-					require.Equal(t, byte(first)&1+1, f.Bytes[0])
+					require.Equal(t, byte(first)&1, f.Bytes[0])
 				}
 				first += b.Len()
 			}
 			require.Equal(t, 10, first)
 		}
-		if invariants.Enabled { // where every batch has memory of its own
-			headers = nil
-		}
-		require.LessOrEqual(t, len(headers), 2*2*len(everyType().types), "a full and a tail header a slot and field, made once")
-		require.NoError(t, pf.Close())
-	})
-}
-
-func TestATensorThatItsUserReshapedIsRestored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ld, err := loader.New(canary{n: 8, width: 6}, 4, loader.Options{Workers: 1})
-		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
-		require.NoError(t, err)
-		for b, err := range pf.Batches(t.Context()) {
-			require.NoError(t, err)
-			dense, err := b.Tensor("bytes")
-			require.NoError(t, err)
-			require.Equal(t, tensor.Shape{4, 6}, dense.Shape())
-			require.NoError(t, dense.Reshape(6, 4))
-			require.NoError(t, dense.T())
+		if !invariants.Enabled { // where every batch has memory of its own
+			require.LessOrEqual(t, len(memory), 2*len(everyType().types), "a slot's for each field")
 		}
 		require.NoError(t, pf.Close())
 	})

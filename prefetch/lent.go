@@ -31,7 +31,6 @@ func (p *Prefetcher) lend(s *slot) error {
 	}
 	s.lent = lent{memory: bytes.Clone(s.host), own: s.host}
 	s.host = s.lent.memory
-	s.headers = newHeaders(len(s.shapes))
 	return nil
 }
 

@@ -298,14 +298,12 @@ func TestHostConsumersHaveTransformsToo(t *testing.T) {
 		for pf.Epoch() < 2 {
 			for b, err := range pf.Batches(t.Context()) {
 				require.NoError(t, err)
-				dense, err := b.Tensor("bytes")
-				require.NoError(t, err)
 				order := ld.Order(b.Position().Epoch)
 				for row := range b.Len() {
 					index := int(order.At(b.Position().Sample + int64(row)))
 					want := make([]byte, 5)
 					fill(want, index)
-					require.Equal(t, want, dense.Data().([]uint8)[row*5:][:5])
+					require.Equal(t, want, b.Field("bytes").Bytes[row*5:][:5])
 				}
 				n += b.Len()
 			}

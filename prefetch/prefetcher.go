@@ -201,8 +201,7 @@ func (p *Prefetcher) allocateHost() (err error) {
 func (p *Prefetcher) wrapHostSlots() {
 	for i := range p.pool.Slots() {
 		b := p.pool.Buffer(i)
-		p.slots = append(p.slots, &slot{id: i, pinned: b, host: b.Bytes(), shapes: shapes(p.out),
-			headers: newHeaders(len(p.out.Fields()))})
+		p.slots = append(p.slots, &slot{id: i, pinned: b, host: b.Bytes(), shapes: shapes(p.out)})
 	}
 }
 

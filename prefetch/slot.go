@@ -42,7 +42,6 @@ type slot struct {
 	pinned  *pinnedpool.Buffer // the pinned host slot, else nil
 	memory  device.View        // where the batch is; empty for a host consumer
 	host    []byte             // where it is for a host consumer, else nil
-	headers headers
 	lent    lent
 
 	// The batch that is in it.

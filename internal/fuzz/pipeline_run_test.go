@@ -14,6 +14,7 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/tensors"
 )
 
 // TestPipeline runs random programs of Prefetchers.
@@ -99,6 +100,7 @@ type pipe struct {
 	ld    *loader.Loader
 	shape shape
 	pf    *prefetch.Prefetcher
+	dense tensors.Cache // of pf's batches
 	// landing is on the peer device, for one field of a batch.
 	landing *device.Buffer
 	ref     *reference

@@ -224,7 +224,7 @@ func (q *pipe) tensors(l lease) error {
 	failed := make([]error, 2)
 	for i := range failed {
 		both.Go(func() {
-			x, err := l.batch.Tensor("id")
+			x, err := q.dense.Of(l.batch.Field("id"))
 			if err == nil && !x.Shape().Eq(tensor.Shape{l.batch.Len()}) {
 				err = fmt.Errorf("the tensor's shape is %v, want %d rows", x.Shape(), l.batch.Len())
 			}

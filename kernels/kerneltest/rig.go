@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -109,16 +108,4 @@ func (r *Rig) Download(v device.View) []byte {
 	require.NoError(r.T, r.Stream.CopyD2H(h.Bytes(), v))
 	require.NoError(r.T, r.Stream.Synchronize(r.T.Context()))
 	return append([]byte{}, h.Bytes()...)
-}
-
-// Bytes is s as bytes, As is b as elements; both share memory.
-func Bytes[E any](s []E) []byte {
-	var e E
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(e)))
-}
-
-// As is b, which must be aligned for E, as elements.
-func As[E any](b []byte) []E {
-	var e E
-	return unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(e)))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/kernels/kerneltest"
 )
 
@@ -36,7 +37,7 @@ func TestElementwiseKernelsAgree(t *testing.T) {
 		for i, v := range pixels {
 			values[i] = (float32(v) - 128) / 77
 		}
-		return r.Upload(kerneltest.Bytes(values))
+		return r.Upload(dtype.Bytes(values))
 	}
 	kerneltest.Agree(t, []kerneltest.Case{
 		{Name: "bias", Run: func(r *kerneltest.Rig) []device.View {

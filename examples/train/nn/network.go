@@ -4,9 +4,9 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"unsafe"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
 )
 
 // A Network owns its device memory until Close. It is used by one goroutine and
@@ -113,7 +113,7 @@ func (n *Network) initialise(s *device.Stream) error {
 		return nil // allocate has failed and says so
 	}
 	random := rand.New(rand.NewPCG(n.opts.Seed, 0))
-	values := floats(n.initial.Bytes())
+	values := dtype.As[float32](n.initial.Bytes())
 	clear(values)
 	for _, l := range n.layers {
 		start := int(l.weight.Address()-n.params.Address()) / 4
@@ -176,8 +176,3 @@ func (c *cursor) take(floats int) device.View {
 
 // aligned rounds a count of float32 up to 64, which are 256 bytes.
 func aligned(floats int) int { return (floats + 63) &^ 63 }
-
-// floats is b, which is aligned to 4, as float32.
-func floats(b []byte) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
-}

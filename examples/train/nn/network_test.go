@@ -51,9 +51,9 @@ func TestAdamAgainstFloat64(t *testing.T) {
 			grads64[i] = float64(grads[i])
 		}
 		ref.step(want, grads64, rate, step)
-		require.NoError(t, adam(r.Stream, params, r.Upload(kerneltest.Bytes(grads)), m, v, rate, step))
+		require.NoError(t, adam(r.Stream, params, r.Upload(dtype.Bytes(grads)), m, v, rate, step))
 	}
-	for i, got := range kerneltest.As[float32](r.Download(params)) {
+	for i, got := range dtype.As[float32](r.Download(params)) {
 		require.InDelta(t, want[i], got, 1e-6)
 	}
 }
@@ -103,7 +103,7 @@ func TestFloat32Images(t *testing.T) {
 	}
 	want := loss(o, pixels)
 	o.Images = dtype.Float32
-	require.InDelta(t, want, loss(o, kerneltest.Bytes(flat)), 1e-6)
+	require.InDelta(t, want, loss(o, dtype.Bytes(flat)), 1e-6)
 }
 
 func TestSamplesWithoutLabelTeachNothing(t *testing.T) {
@@ -111,12 +111,12 @@ func TestSamplesWithoutLabelTeachNothing(t *testing.T) {
 	o := Options{Inputs: 6, Classes: 4, MaxBatch: 3, Labels: dtype.Int32}
 	net := newNetwork(t, r, o)
 	pixels, _ := samples(1, 3, 6, 4)
-	require.NoError(t, net.Step(r.Stream, r.Upload(pixels), r.Upload(kerneltest.Bytes([]int32{-1, -100, 4})), 3))
+	require.NoError(t, net.Step(r.Stream, r.Upload(pixels), r.Upload(dtype.Bytes([]int32{-1, -100, 4})), 3))
 	report, err := net.Report(t.Context(), r.Stream)
 	require.NoError(t, err)
 	require.Zero(t, report.Loss)
 	require.Zero(t, report.Accuracy)
-	for _, g := range kerneltest.As[float32](r.Download(net.grads)) {
+	for _, g := range dtype.As[float32](r.Download(net.grads)) {
 		require.Zero(t, g)
 	}
 }
@@ -266,7 +266,7 @@ func (net *Network) download(r *kerneltest.Rig, pick func(layer) []device.View) 
 	var out []float64
 	for _, l := range net.layers {
 		for _, v := range pick(l) {
-			for _, x := range kerneltest.As[float32](r.Download(v)) {
+			for _, x := range dtype.As[float32](r.Download(v)) {
 				out = append(out, float64(x))
 			}
 		}

@@ -2,9 +2,9 @@ package nn
 
 import (
 	"context"
-	"unsafe"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
 )
 
 // A Report is what happened in the steps since the one before.
@@ -37,7 +37,7 @@ func (net *Network) Report(ctx context.Context, s *device.Stream) (Report, error
 		return Report{}, err
 	}
 	net.used = 0
-	return net.sum(floats(losses), uint32s(counts)), nil
+	return net.sum(dtype.As[float32](losses), dtype.As[uint32](counts)), nil
 }
 
 func (net *Network) sum(losses []float32, correct []uint32) Report {
@@ -97,7 +97,7 @@ func (net *Network) LatestLoss(s *device.Stream) (float32, error) {
 		if err != nil || !done {
 			return l.loss, err
 		}
-		l.loss, l.asked = floats(l.host.Bytes())[0], false
+		l.loss, l.asked = dtype.As[float32](l.host.Bytes())[0], false
 	}
 	if net.used == 0 {
 		return l.loss, nil
@@ -107,9 +107,4 @@ func (net *Network) LatestLoss(s *device.Stream) (float32, error) {
 	}
 	l.asked = true
 	return l.loss, s.Record(l.arrived)
-}
-
-// uint32s is b, which is aligned to 4, as uint32.
-func uint32s(b []byte) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }

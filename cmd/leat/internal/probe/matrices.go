@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"unsafe"
 
 	"github.com/leat-go/leat/cmd/leat/internal/rig"
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/dtype"
 )
 
 // matrices are two square factors and their product on the device.
@@ -29,16 +29,12 @@ func newMatrices(r *rig.Rig, side int) *matrices {
 		hostA: r.AllocHost(size, o), hostB: r.AllocHost(size, o), hostC: r.AllocHost(size, o),
 	}
 	for _, mem := range [][]byte{m.hostA, m.hostB} {
-		for i := range floats(mem) {
-			floats(mem)[i] = rand.Float32() - 0.5
+		values := dtype.As[float32](mem)
+		for i := range values {
+			values[i] = rand.Float32() - 0.5
 		}
 	}
 	return m
-}
-
-// floats is mem, which is aligned, as elements.
-func floats(mem []byte) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/4)
 }
 
 func (m *matrices) upload(s *device.Stream) error {
@@ -71,9 +67,9 @@ func (m *matrices) verify(c []byte) error {
 	want := make([]float32, m.side*m.side)
 	rows := append([]int{0, m.side - 1}, rand.Perm(m.side)[:verifiedRows-2]...)
 	for _, row := range rows {
-		multiply(want, floats(m.hostA), floats(m.hostB), m.side, row, row+1)
+		multiply(want, dtype.As[float32](m.hostA), dtype.As[float32](m.hostB), m.side, row, row+1)
 		for j := row * m.side; j < (row+1)*m.side; j++ {
-			if got := floats(c)[j]; math.Float32bits(got) != math.Float32bits(want[j]) {
+			if got := dtype.As[float32](c)[j]; math.Float32bits(got) != math.Float32bits(want[j]) {
 				return fmt.Errorf("element %d of row %d is %v, want %v", j-row*m.side, row, got, want[j])
 			}
 		}

@@ -1,6 +1,7 @@
-package loader_test
+package tensors_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/tensors"
 )
 
 // span is 0, 1, 2 and so on.
@@ -19,11 +22,26 @@ func span[T uint8 | int | float32](n int) []T {
 	return s
 }
 
+// contents are the fields' bytes in one batch of all samples.
+func contents(t *testing.T, ds loader.Dataset) map[string][]byte {
+	t.Helper()
+	pf := open(t, ds, ds.Len(), prefetch.Options{})
+	all := map[string][]byte{}
+	for b, err := range pf.Batches(t.Context()) {
+		require.NoError(t, err)
+		for _, f := range b.Fields() {
+			all[f.Name] = bytes.Clone(f.Bytes)
+		}
+	}
+	require.NoError(t, pf.Close())
+	return all
+}
+
 func TestTensorsBecomeFields(t *testing.T) {
 	x := tensor.New(tensor.WithShape(5, 2, 3), tensor.WithBacking(span[float32](30)))
 	y := tensor.New(tensor.WithShape(5), tensor.WithBacking([]int64{10, 11, 12, 13, 14}))
 	ok := tensor.New(tensor.WithShape(5, 1), tensor.WithBacking([]bool{true, false, true, false, true}))
-	ds, err := loader.FromTensors([]string{"x", "y", "ok"}, x, y, ok)
+	ds, err := tensors.Dataset([]string{"x", "y", "ok"}, x, y, ok)
 	require.NoError(t, err)
 	require.Equal(t, 5, ds.Len())
 	require.Equal(t, []loader.Field{
@@ -32,12 +50,11 @@ func TestTensorsBecomeFields(t *testing.T) {
 		{Name: "ok", DType: dtype.Bool, Shape: []int{1}},
 	}, ds.Fields())
 
-	l, err := loader.New(ds, 5, loader.Options{Epochs: 1})
-	require.NoError(t, err)
-	filled := one(t, l)
-	require.Equal(t, span[float32](30), values[float32](l, filled, "x"))
-	require.Equal(t, []int64{10, 11, 12, 13, 14}, values[int64](l, filled, "y"))
-	require.Equal(t, []bool{true, false, true, false, true}, values[bool](l, filled, "ok"))
+	require.Equal(t, map[string][]byte{
+		"x":  encode(t, span[float32](30)),
+		"y":  encode(t, []int64{10, 11, 12, 13, 14}),
+		"ok": {1, 0, 1, 0, 1},
+	}, contents(t, ds))
 }
 
 func TestViewsOfTensorsKeepTheirOrder(t *testing.T) {
@@ -60,12 +77,9 @@ func TestViewsOfTensorsKeepTheirOrder(t *testing.T) {
 		"transposed": {transposed, []float32{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ds, err := loader.FromTensors([]string{"x"}, c.view)
+			ds, err := tensors.Dataset([]string{"x"}, c.view)
 			require.NoError(t, err)
-			l, err := loader.New(ds, ds.Len(), loader.Options{Epochs: 1})
-			require.NoError(t, err)
-			filled := one(t, l)
-			require.Equal(t, c.want, values[float32](l, filled, "x"))
+			require.Equal(t, encode(t, c.want), contents(t, ds)["x"])
 		})
 	}
 }
@@ -76,22 +90,22 @@ func TestTensorsThatCannotBeFields(t *testing.T) {
 		bad  *tensor.Dense
 		want string
 	}{
-		"nil":          {nil, `"bad": is nil`},
-		"scalar":       {tensor.New(tensor.FromScalar(float32(1))), `"bad": is a scalar`},
-		"strings":      {tensor.New(tensor.WithShape(4), tensor.WithBacking(make([]string, 4))), `"bad": has elements of type string`},
-		"complex":      {tensor.New(tensor.WithShape(4), tensor.WithBacking(make([]complex64, 4))), `"bad": has elements of type complex64`},
-		"other length": {tensor.New(tensor.WithShape(3), tensor.WithBacking(span[float32](3))), `"bad": has 3 samples, "four" has 4`},
-		"column-major": {tensor.New(tensor.WithShape(4, 2), tensor.AsFortran(span[float32](8))), `"bad": is column-major`},
+		"nil":          {nil, `"bad" is nil`},
+		"scalar":       {tensor.New(tensor.FromScalar(float32(1))), `"bad" is a scalar`},
+		"strings":      {tensor.New(tensor.WithShape(4), tensor.WithBacking(make([]string, 4))), `"bad" has elements of type string`},
+		"complex":      {tensor.New(tensor.WithShape(4), tensor.WithBacking(make([]complex64, 4))), `"bad" has elements of type complex64`},
+		"other length": {tensor.New(tensor.WithShape(3), tensor.WithBacking(span[float32](3))), `"bad" has 3 samples, "four" has 4`},
+		"column-major": {tensor.New(tensor.WithShape(4, 2), tensor.AsFortran(span[float32](8))), `"bad" is column-major`},
 		"masked": {
 			tensor.New(tensor.WithShape(4), tensor.WithBacking(span[float32](4), []bool{true, false, true, false})),
-			`"bad": is masked`,
+			`"bad" is masked`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := loader.FromTensors([]string{"four", "bad"}, four, c.bad)
+			_, err := tensors.Dataset([]string{"four", "bad"}, four, c.bad)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
-	_, err := loader.FromTensors([]string{"a", "b"}, four)
+	_, err := tensors.Dataset([]string{"a", "b"}, four)
 	require.ErrorContains(t, err, "2 names for 1 tensors")
 }

@@ -1,33 +1,30 @@
-package loader
+package tensors
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
-	// Raised in go.mod too: without it tensor panics at start on today's Go.
-	_ "go4.org/unsafe/assume-no-moving-gc"
 	"gorgonia.org/tensor"
 
-	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
 )
 
-// FromTensors makes a Dataset of tensors that all have the number of samples as
+// Dataset makes a loader.Dataset of tensors that all have the number of samples as
 // their first dimension; the rest is a sample's shape, and a tensor of one
 // dimension holds scalars. names[i] is the field that ts[i] becomes. The tensors
 // are borrowed for good and must not change; one that is not contiguous, because
 // it was sliced or transposed, is copied once, here. Its error joins every
 // mistake, each of which names the field.
-func FromTensors(names []string, ts ...*tensor.Dense) (Dataset, error) {
+func Dataset(names []string, ts ...*tensor.Dense) (loader.Dataset, error) {
 	if len(names) != len(ts) || len(ts) == 0 {
-		return nil, fmt.Errorf("loader: %d names for %d tensors, want as many, and at least one", len(names), len(ts))
+		return nil, fmt.Errorf("tensors: %d names for %d tensors, want as many, and at least one", len(names), len(ts))
 	}
-	d := &tensors{}
+	d := &dataset{}
 	var errs []error
 	for i, t := range ts {
 		if err := d.add(names[i], t); err != nil {
-			errs = append(errs, fmt.Errorf("loader: tensor %q: %w", names[i], err))
+			errs = append(errs, &FieldError{Name: names[i], Err: err})
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -36,16 +33,16 @@ func FromTensors(names []string, ts ...*tensor.Dense) (Dataset, error) {
 	return d, nil
 }
 
-// tensors is a Dataset of the rows of tensors.
-type tensors struct {
+// dataset is the rows of tensors.
+type dataset struct {
 	samples int
-	fields  []Field
+	fields  []loader.Field
 	rows    [][]byte
 	bytes   []int // of a row
 }
 
 // add makes the next field of t.
-func (d *tensors) add(name string, t *tensor.Dense) error {
+func (d *dataset) add(name string, t *tensor.Dense) error {
 	switch {
 	case t == nil:
 		return errors.New("is nil")
@@ -56,7 +53,7 @@ func (d *tensors) add(name string, t *tensor.Dense) error {
 	case t.IsMasked():
 		return errors.New("is masked, and a batch has no mask")
 	}
-	element, ok := elementOf(t.Dtype())
+	e, ok := elementOfTensor(t.Dtype())
 	if !ok {
 		return fmt.Errorf("has elements of type %v, want bool, an integer or a float", t.Dtype())
 	}
@@ -72,7 +69,7 @@ func (d *tensors) add(name string, t *tensor.Dense) error {
 		return fmt.Errorf("has %d samples, %q has %d", shape[0], d.fields[0].Name, d.samples)
 	}
 	d.samples = shape[0]
-	d.fields = append(d.fields, Field{Name: name, DType: element, Shape: shape[1:].Clone()})
+	d.fields = append(d.fields, loader.Field{Name: name, DType: e.leat, Shape: shape[1:].Clone()})
 	d.rows = append(d.rows, t.Raw)
 	d.bytes = append(d.bytes, len(t.Raw)/max(d.samples, 1))
 	return nil
@@ -94,45 +91,14 @@ func rowMajor(t *tensor.Dense) bool {
 	return len(t.Raw) == want*int(t.Dtype().Size())
 }
 
-// elementOf is the element type that a Go type is in memory.
-func elementOf(t tensor.Dtype) (dtype.Type, bool) {
-	kind := t.Kind()
-	switch { // int and uint are as wide as the machine's words
-	case kind == reflect.Int && t.Size() == 8:
-		kind = reflect.Int64
-	case kind == reflect.Int:
-		kind = reflect.Int32
-	case kind == reflect.Uint && t.Size() == 8:
-		kind = reflect.Uint64
-	case kind == reflect.Uint:
-		kind = reflect.Uint32
-	}
-	element, ok := elements[kind]
-	return element, ok
-}
+// Len implements loader.Dataset.
+func (d *dataset) Len() int { return d.samples }
 
-var elements = map[reflect.Kind]dtype.Type{
-	reflect.Bool:    dtype.Bool,
-	reflect.Int8:    dtype.Int8,
-	reflect.Int16:   dtype.Int16,
-	reflect.Int32:   dtype.Int32,
-	reflect.Int64:   dtype.Int64,
-	reflect.Uint8:   dtype.Uint8,
-	reflect.Uint16:  dtype.Uint16,
-	reflect.Uint32:  dtype.Uint32,
-	reflect.Uint64:  dtype.Uint64,
-	reflect.Float32: dtype.Float32,
-	reflect.Float64: dtype.Float64,
-}
+// Fields implements loader.Dataset.
+func (d *dataset) Fields() []loader.Field { return d.fields }
 
-// Len implements Dataset.
-func (d *tensors) Len() int { return d.samples }
-
-// Fields implements Dataset.
-func (d *tensors) Fields() []Field { return d.fields }
-
-// Read implements Dataset.
-func (d *tensors) Read(_ context.Context, index int, row *Row) error {
+// Read implements loader.Dataset.
+func (d *dataset) Read(_ context.Context, index int, row *loader.Row) error {
 	for field, n := range d.bytes {
 		copy(row.Bytes(field), d.rows[field][index*n:])
 	}

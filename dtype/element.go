@@ -1,0 +1,62 @@
+package dtype
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Element is a Go type as which elements can be seen: each of the element types has
+// one, see Holds.
+type Element interface {
+	bool | uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64
+}
+
+// Holds reports whether elements of type t are seen as T: the Go type of the same name,
+// and uint16 for Float16 and BFloat16.
+func Holds[T Element](t Type) bool {
+	switch any(*new(T)).(type) {
+	case bool:
+		return t == Bool
+	case uint8:
+		return t == Uint8
+	case int8:
+		return t == Int8
+	case uint16:
+		return t == Uint16 || t == Float16 || t == BFloat16
+	case int16:
+		return t == Int16
+	case uint32:
+		return t == Uint32
+	case int32:
+		return t == Int32
+	case uint64:
+		return t == Uint64
+	case int64:
+		return t == Int64
+	case float32:
+		return t == Float32
+	default:
+		return t == Float64
+	}
+}
+
+// As is b as elements of T, in the same memory: what is written to one is read from the
+// other. No bytes are nil. It panics if b is not a whole number of elements or does not begin where a T
+// may lie. Memory of a batch, of a device.HostBuffer and of a whole allocation does.
+func As[T Element](b []byte) []T {
+	if len(b) == 0 {
+		return nil
+	}
+	size := int(unsafe.Sizeof(*new(T)))
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	if len(b)%size != 0 || uintptr(p)%unsafe.Alignof(*new(T)) != 0 {
+		panic(fmt.Sprintf("dtype: %d bytes at %p seen as %T, want a whole number of them, aligned to %d bytes", len(b), p, *new(T), size))
+	}
+	return unsafe.Slice((*T)(p), len(b)/size)
+}
+
+// Bytes is s as bytes, in the same memory: in the byte order of the machine, which is
+// little-endian everywhere that Leat runs.
+func Bytes[T Element](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}

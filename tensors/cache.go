@@ -1,0 +1,72 @@
+package tensors
+
+import (
+	"slices"
+	"sync"
+
+	"gorgonia.org/tensor"
+
+	"github.com/leat-go/leat/internal/invariants"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// A Cache makes tensors of a pipeline's batches without an allocation once it has seen
+// every slot: batches come in the same few slots again and again, and so do the tensors
+// over them. The zero value is ready to use. Make one for each Prefetcher, because it
+// keeps the slots that it has seen from the garbage collector. Several goroutines may
+// use it.
+type Cache struct {
+	mu      sync.Mutex
+	headers map[*byte]*tensor.Dense // by where the field's memory begins
+}
+
+// Of is the function [Of], with headers that are used again. A tensor is as its field
+// says each time, whatever was done to the one of an earlier batch: one that was
+// transposed, reshaped, sliced or masked is left alone and replaced.
+func (c *Cache) Of(f prefetch.Field) (*tensor.Dense, error) {
+	e, err := check(f)
+	if err != nil {
+		return nil, err
+	}
+	if invariants.Enabled {
+		return header(e, f), nil // each batch is in memory of its own, which never comes again
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := &f.Bytes[0]
+	if d := c.headers[at]; d != nil && usable(d, e, f) {
+		if d.Shape()[0] != f.Shape[0] { // a short batch, or the first one behind it
+			d.Shape()[0], d.Raw = f.Shape[0], f.Bytes
+		}
+		return d, nil
+	}
+	if c.headers == nil {
+		c.headers = map[*byte]*tensor.Dense{}
+	}
+	d := header(e, f)
+	c.headers[at] = d
+	return d, nil
+}
+
+// usable reports whether a header is as [header] made it for a batch of f, of any
+// length: row-major, whole and over f's memory.
+func usable(d *tensor.Dense, e element, f prefetch.Field) bool {
+	shape, strides := d.Shape(), d.Strides()
+	if len(shape) != len(f.Shape) || len(strides) != len(shape) || !slices.Equal(shape[1:], f.Shape[1:]) {
+		return false
+	}
+	if d.Dtype() != e.tensor || !d.C() || d.IsView() || d.RequiresIterator() || d.IsMaterializable() || len(d.Mask()) > 0 {
+		return false
+	}
+	if len(d.Raw) == 0 || &d.Raw[0] != &f.Bytes[0] {
+		return false
+	}
+	stride := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		if strides[i] != stride {
+			return false
+		}
+		stride *= shape[i]
+	}
+	return stride*f.DType.Size() == len(d.Raw)
+}
