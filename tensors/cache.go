@@ -55,7 +55,8 @@ func usable(d *tensor.Dense, e element, f prefetch.Field) bool {
 	if len(shape) != len(f.Shape) || len(strides) != len(shape) || !slices.Equal(shape[1:], f.Shape[1:]) {
 		return false
 	}
-	if d.Dtype() != e.tensor || !d.C() || d.IsView() || d.RequiresIterator() || d.IsMaterializable() || len(d.Mask()) > 0 {
+	// Materializable is what was transposed, or sliced from another.
+	if d.Dtype() != e.tensor || !d.C() || d.IsMaterializable() || len(d.Mask()) > 0 {
 		return false
 	}
 	if len(d.Raw) == 0 || &d.Raw[0] != &f.Bytes[0] {

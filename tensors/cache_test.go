@@ -132,14 +132,20 @@ var changes = map[string]struct {
 	"column-major": {[]int{4}, func(t *testing.T, d *tensor.Dense) {
 		*d = *tensor.New(tensor.WithShape(4, 4), tensor.AsFortran(d.Data()))
 	}},
-	"signed": {[]int{4}, func(t *testing.T, d *tensor.Dense) {
-		*d = *tensor.New(tensor.WithShape(4, 4), tensor.WithBacking(make([]int8, 16)))
+	"a column-major vector": {nil, func(t *testing.T, d *tensor.Dense) {
+		*d = *tensor.New(tensor.WithShape(4), tensor.AsFortran(d.Data()))
 	}},
-	"other memory": {[]int{4}, func(t *testing.T, d *tensor.Dense) { *d = *d.Clone().(*tensor.Dense) }},
-	"less memory":  {[]int{4}, func(t *testing.T, d *tensor.Dense) { d.Raw = d.Raw[:8] }},
-	"no memory":    {[]int{4}, func(t *testing.T, d *tensor.Dense) { d.Raw = nil }},
-	"zeroed":       {[]int{4}, func(t *testing.T, d *tensor.Dense) { d.Zero() }},
-	"returned":     {[]int{4}, func(t *testing.T, d *tensor.Dense) { *d = tensor.Dense{} }},
+	"signed": {[]int{4}, func(t *testing.T, d *tensor.Dense) {
+		signed := tensor.New(tensor.WithShape(4, 4), tensor.WithBacking(make([]int8, 16)))
+		signed.Raw = d.Raw
+		*d = *signed
+	}},
+	"without strides": {[]int{4}, func(t *testing.T, d *tensor.Dense) { d.Info().Init(d.Shape(), nil) }},
+	"other memory":    {[]int{4}, func(t *testing.T, d *tensor.Dense) { *d = *d.Clone().(*tensor.Dense) }},
+	"less memory":     {[]int{4}, func(t *testing.T, d *tensor.Dense) { d.Raw = d.Raw[:8] }},
+	"no memory":       {[]int{4}, func(t *testing.T, d *tensor.Dense) { d.Raw = nil }},
+	"zeroed":          {[]int{4}, func(t *testing.T, d *tensor.Dense) { d.Zero() }},
+	"returned":        {[]int{4}, func(t *testing.T, d *tensor.Dense) { *d = tensor.Dense{} }},
 }
 
 // Whatever a user did to the tensor of an earlier batch, the next one comes as its
@@ -160,6 +166,7 @@ func TestATensorIsRestored(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, append(tensor.Shape{b.Len()}, c.shape...), d.Shape())
 						require.Empty(t, d.Mask())
+						require.True(t, d.C())
 						require.False(t, d.RequiresIterator() || d.IsView() || d.IsMaterializable())
 						var got []byte
 						for it, at := d.Iterator(), 0; ; {

@@ -2,6 +2,7 @@ package tensors_test
 
 import (
 	"bytes"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,8 +105,45 @@ func TestTensorsThatCannotBeFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := tensors.Dataset([]string{"four", "bad"}, four, c.bad)
 			require.ErrorContains(t, err, c.want)
+			var at *tensors.FieldError
+			require.ErrorAs(t, err, &at)
+			require.Equal(t, "bad", at.Name)
 		})
 	}
 	_, err := tensors.Dataset([]string{"a", "b"}, four)
 	require.ErrorContains(t, err, "2 names for 1 tensors")
+}
+
+// Elements are what they are in memory, whatever their Go type is called.
+func TestElementTypesOfTensors(t *testing.T) {
+	word := map[int]dtype.Type{32: dtype.Int32, 64: dtype.Int64}[strconv.IntSize]
+	uword := map[int]dtype.Type{32: dtype.Uint32, 64: dtype.Uint64}[strconv.IntSize]
+	type class uint8
+	for want, backings := range map[dtype.Type][]any{
+		dtype.Bool:    {[]bool{true, false}},
+		dtype.Uint8:   {[]uint8{1, 2}, []class{1, 2}},
+		dtype.Int8:    {[]int8{1, -2}},
+		dtype.Uint16:  {[]uint16{1, 2 << 9}},
+		dtype.Int16:   {[]int16{1, -2 << 9}},
+		dtype.Uint32:  {[]uint32{1, 2 << 17}},
+		dtype.Int32:   {[]int32{1, -2 << 17}},
+		dtype.Uint64:  {[]uint64{1, 2 << 33}},
+		dtype.Int64:   {[]int64{1, -2 << 33}},
+		dtype.Float32: {[]float32{1, -0.5}},
+		dtype.Float64: {[]float64{1, -0.5}},
+	} {
+		if want == word {
+			backings = append(backings, []int{1, -2})
+		}
+		if want == uword {
+			backings = append(backings, []uint{1, 2})
+		}
+		for _, backing := range backings {
+			x := tensor.New(tensor.WithShape(2), tensor.WithBacking(backing))
+			ds, err := tensors.Dataset([]string{"x"}, x)
+			require.NoError(t, err, "%T", backing)
+			require.Equal(t, want, ds.Fields()[0].DType, "%T", backing)
+			require.Equal(t, x.Raw, contents(t, ds)["x"], "%T", backing)
+		}
+	}
 }

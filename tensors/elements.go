@@ -2,7 +2,6 @@ package tensors
 
 import (
 	"reflect"
-	"unsafe"
 
 	"gorgonia.org/tensor"
 
@@ -19,26 +18,23 @@ type element struct {
 // elements has the types of its own of package tensor first: of two lines with one
 // tensor.Dtype, the first says what a tensor's elements are in a batch.
 var elements = []element{
-	{dtype.Bool, tensor.Bool, slice[bool]},
-	{dtype.Uint8, tensor.Uint8, slice[uint8]},
-	{dtype.Int8, tensor.Int8, slice[int8]},
-	{dtype.Uint16, tensor.Uint16, slice[uint16]},
-	{dtype.Int16, tensor.Int16, slice[int16]},
-	{dtype.Uint32, tensor.Uint32, slice[uint32]},
-	{dtype.Int32, tensor.Int32, slice[int32]},
-	{dtype.Uint64, tensor.Uint64, slice[uint64]},
-	{dtype.Int64, tensor.Int64, slice[int64]},
-	{dtype.Float32, tensor.Float32, slice[float32]},
-	{dtype.Float64, tensor.Float64, slice[float64]},
+	{dtype.Bool, tensor.Bool, as[bool]},
+	{dtype.Uint8, tensor.Uint8, as[uint8]},
+	{dtype.Int8, tensor.Int8, as[int8]},
+	{dtype.Uint16, tensor.Uint16, as[uint16]},
+	{dtype.Int16, tensor.Int16, as[int16]},
+	{dtype.Uint32, tensor.Uint32, as[uint32]},
+	{dtype.Int32, tensor.Int32, as[int32]},
+	{dtype.Uint64, tensor.Uint64, as[uint64]},
+	{dtype.Int64, tensor.Int64, as[int64]},
+	{dtype.Float32, tensor.Float32, as[float32]},
+	{dtype.Float64, tensor.Float64, as[float64]},
 
-	{dtype.Float16, tensor.Uint16, slice[uint16]},
-	{dtype.BFloat16, tensor.Uint16, slice[uint16]},
+	{dtype.Float16, tensor.Uint16, as[uint16]},
+	{dtype.BFloat16, tensor.Uint16, as[uint16]},
 }
 
-// slice is mem as elements of T; every field begins at a multiple of 256 bytes.
-func slice[T any](mem []byte) any {
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/int(unsafe.Sizeof(*new(T))))
-}
+func as[T dtype.Element](mem []byte) any { return dtype.As[T](mem) }
 
 // elementOf finds the line of a batch's element type.
 func elementOf(t dtype.Type) (element, bool) {
