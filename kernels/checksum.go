@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 // Checksum writes the checksum of in, which ChecksumOf also gives, to out: one
@@ -77,5 +76,5 @@ func mix(z uint64) uint64 {
 }
 
 var checksum = &device.Kernel{Name: "checksum", Module: module, Go: func(a *device.Args) {
-	driver.Elements[uint64](a, 0)[0] += ChecksumOf(a.Bytes(1))
+	device.Elements[uint64](a, 0)[0] += ChecksumOf(a.Bytes(1))
 }}

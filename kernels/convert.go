@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 )
 
@@ -88,8 +87,8 @@ var convertKernels = [4][4]*device.Kernel{
 
 func convertKernel[From, To any](name string, convert func(From) To) *device.Kernel {
 	return &device.Kernel{Name: "convert_" + name, Module: module, Go: func(a *device.Args) {
-		in := driver.Elements[From](a, 1)
-		out := driver.Elements[To](a, 0)[:len(in)]
+		in := device.Elements[From](a, 1)
+		out := device.Elements[To](a, 0)[:len(in)]
 		for i, v := range in {
 			out[i] = convert(v)
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 )
 
@@ -60,7 +59,7 @@ var (
 )
 
 func fill[T uint16 | uint32](a *device.Args) {
-	out, pattern := driver.Elements[T](a, 0), T(a.U32(2))
+	out, pattern := device.Elements[T](a, 0), T(a.U32(2))
 	for i := range out {
 		out[i] = pattern
 	}

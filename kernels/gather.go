@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 )
 
@@ -90,7 +89,7 @@ var (
 
 func gather[I int32 | int64](a *device.Args) {
 	out, table, row, count := a.Bytes(0), a.Bytes(1), int(a.I64(4)), uint64(a.I64(5))
-	for i, index := range driver.Elements[I](a, 2) {
+	for i, index := range device.Elements[I](a, 2) {
 		to := out[i*row:][:row]
 		if uint64(index) < count {
 			copy(to, table[int(index)*row:])

@@ -4,13 +4,12 @@ import (
 	_ "embed"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 //go:embed kernels.ptx
 var ptx string
 
-var module = driver.RegisterModule(&device.Module{Name: "kernels", PTX: ptx})
+var module = device.RegisterModule(&device.Module{Name: "kernels", PTX: ptx})
 
 // Threads in a block, and the most blocks in a launch: enough to fill the largest
 // GPUs, few enough that a grid-stride loop has work to amortise its start.

@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 )
 
@@ -210,7 +209,7 @@ func (t *lookup[T]) fill(a *device.Args, channels int, round func(float32) T) {
 }
 
 func interleaved[T any](a *device.Args, round func(float32) T) {
-	out, in, channels := driver.Elements[T](a, 0), a.Bytes(1), int(a.U32(4))
+	out, in, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.U32(4))
 	var t lookup[T]
 	t.fill(a, channels, round)
 	out = out[:len(in)]
@@ -235,7 +234,7 @@ func interleaved[T any](a *device.Args, round func(float32) T) {
 }
 
 func toPlanar[T any](a *device.Args, round func(float32) T) {
-	out, in, pixels, channels := driver.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
+	out, in, pixels, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
 	var t lookup[T]
 	t.fill(a, channels, round)
 	for sample := pixels * channels; len(in) > 0; in, out = in[sample:], out[sample:] {
@@ -249,7 +248,7 @@ func toPlanar[T any](a *device.Args, round func(float32) T) {
 }
 
 func planar[T any](a *device.Args, round func(float32) T) {
-	out, in, pixels, channels := driver.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
+	out, in, pixels, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
 	var t lookup[T]
 	t.fill(a, channels, round)
 	for c := 0; len(in) > 0; in, out = in[pixels:], out[pixels:] {

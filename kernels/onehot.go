@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 )
 
@@ -86,9 +85,9 @@ var (
 )
 
 func oneHot[L uint8 | int32 | int64](a *device.Args) {
-	out, classes := driver.Elements[float32](a, 0), int(a.U32(3))
+	out, classes := device.Elements[float32](a, 0), int(a.U32(3))
 	clear(out)
-	for i, label := range driver.Elements[L](a, 1) {
+	for i, label := range device.Elements[L](a, 1) {
 		if uint64(label) < uint64(classes) {
 			out[i*classes+int(label)] = 1
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/busy"
 	"github.com/leat-go/leat/examples/frames/film"
 	"github.com/leat-go/leat/examples/frames/filter"
 )
@@ -16,7 +17,7 @@ import (
 type bench struct {
 	film    *film.Film
 	dev     *device.Device
-	meter   *meter
+	clock   *busy.Clock
 	compute *device.Stream
 	filter  *filter.Filter
 	workers int
@@ -48,8 +49,8 @@ var ways = []struct {
 
 // newBench takes dev, also if it fails.
 func newBench(dev *device.Device, f *film.Film, c config) (b *bench, err error) {
-	b = &bench{film: f, workers: c.workers, meter: &meter{Device: dev.Driver()}}
-	b.dev = device.New(b.meter)
+	b = &bench{film: f, workers: c.workers}
+	b.dev, b.clock = busy.Watch(dev)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -87,7 +88,7 @@ const warmUp = 4
 type figures struct {
 	name string
 	wall time.Duration
-	busy [engines]time.Duration
+	busy busy.Times
 	host hostTimes
 }
 
@@ -107,7 +108,7 @@ func (b *bench) measure(ctx context.Context, name string, open func(*bench) (way
 	if err := way.run(ctx, min(warmUp, b.film.Frames), check); err != nil {
 		return m, nil, err
 	}
-	if _, err := b.busy(ctx); err != nil {
+	if _, err := b.clock.Take(ctx); err != nil {
 		return m, nil, err
 	}
 	clear(digests)
@@ -118,16 +119,8 @@ func (b *bench) measure(ctx context.Context, name string, open func(*bench) (way
 	if err != nil {
 		return m, nil, err
 	}
-	m.busy, err = b.busy(ctx)
+	m.busy, err = b.clock.Take(ctx)
 	return m, digests, err
-}
-
-// busy is how long each engine was busy since the last call.
-func (b *bench) busy(ctx context.Context) ([engines]time.Duration, error) {
-	if err := b.dev.Synchronize(ctx); err != nil {
-		return [engines]time.Duration{}, err
-	}
-	return b.meter.measured()
 }
 
 // prepare makes a frame in dst.

@@ -17,7 +17,6 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/device/devicetest"
-	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/examples/frames/film"
 	"github.com/leat-go/leat/internal/invariants"
 )
@@ -28,7 +27,7 @@ const ms = time.Millisecond
 // upload, compute and download take 10, 30 and 10 ms.
 var card = cpu.Model{
 	CopyTime:   func(cpu.Direction, int64) time.Duration { return 10 * ms },
-	KernelTime: func(*driver.Launch) time.Duration { return 10 * ms },
+	KernelTime: func(*device.Launch) time.Duration { return 10 * ms },
 }
 
 // slowUpload is a card on which compute that doesn't wait for an upload comes too

@@ -47,11 +47,11 @@ func newSummary(b *bench, c config) summary {
 func (s *summary) add(m figures) {
 	wall, n := m.wall.Seconds(), float64(s.Frames)
 	frame := func(d time.Duration) float64 { return d.Seconds() / n }
-	share := func(e engine) float64 { return m.busy[e].Seconds() / wall }
+	share := func(d time.Duration) float64 { return d.Seconds() / wall }
 	w := wayLine{
 		Name: m.name, Seconds: wall, FramesPerSecond: n / wall, Ratio: 1,
-		BusyH2D: share(upload), BusyCompute: share(compute), BusyD2H: share(download),
-		FrameH2D: frame(m.busy[upload]), FrameCompute: frame(m.busy[compute]), FrameD2H: frame(m.busy[download]),
+		BusyH2D: share(m.busy.H2D), BusyCompute: share(m.busy.Kernels), BusyD2H: share(m.busy.D2H),
+		FrameH2D: frame(m.busy.H2D), FrameCompute: frame(m.busy.Kernels), FrameD2H: frame(m.busy.D2H),
 		FramePrepare: frame(m.host.prepare), FrameCheck: frame(m.host.check),
 	}
 	if len(s.Ways) > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"sync"
-	"unsafe"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/internal/invariants"
@@ -67,7 +66,7 @@ func (s *Stamped) firstSight(mem []byte) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	start := unsafe.SliceData(mem)
+	start := &mem[0]
 	known := s.filled[start]
 	s.filled[start] = true
 	return !known

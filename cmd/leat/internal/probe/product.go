@@ -4,7 +4,6 @@ import (
 	_ "embed"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 //go:generate ./generate.sh
@@ -14,11 +13,11 @@ var ptx string
 
 var product = &device.Kernel{
 	Name:   "product",
-	Module: driver.RegisterModule(&device.Module{Name: "product", PTX: ptx}),
+	Module: device.RegisterModule(&device.Module{Name: "product", PTX: ptx}),
 	Go: func(a *device.Args) {
 		n := int(a.I32(3))
-		out := driver.Elements[float32](a, 0)
-		multiply(out, driver.Elements[float32](a, 1), driver.Elements[float32](a, 2), n, 0, n)
+		out := device.Elements[float32](a, 0)
+		multiply(out, device.Elements[float32](a, 1), device.Elements[float32](a, 2), n, 0, n)
 	},
 }
 
