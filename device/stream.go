@@ -277,14 +277,18 @@ func (s *Stream) HostFunc(f func()) error {
 	return s.dev.drv.HostFunc(s.h, f)
 }
 
-// Launch submits a kernel. l is borrowed for the call. Memory among its arguments
-// that belongs to another device or was freed is ErrInvalid.
+// Launch submits a kernel. l is borrowed for the call. A kernel that has no form for
+// the device is ErrUnsupported, memory among its arguments that belongs to another
+// device or was closed is ErrInvalid; nothing is submitted then.
 func (s *Stream) Launch(l *Launch) error {
 	if err := s.open("Launch"); err != nil {
 		return err
 	}
 	if l == nil {
 		return s.dev.invalid("Launch", "the launch is nil")
+	}
+	if l.Kernel == nil {
+		return s.dev.invalid("Launch", "the launch has no kernel")
 	}
 	if err := s.checkShape(l); err != nil {
 		return err
@@ -317,16 +321,13 @@ func (s *Stream) checkArgs(l *Launch) error {
 	if err == nil && (owner == nil || owner == any(s.dev)) {
 		return nil
 	}
-	name := "nil"
-	if l.Kernel != nil {
-		name = fmt.Sprintf("%q", l.Kernel.Name)
-	}
+	name := l.Kernel.Name
 	known := new(Error)
 	if errors.As(err, &known) {
 		return &Error{Op: "Launch", Device: s.dev.name, Err: known.Err,
-			Hint: strings.TrimSuffix(fmt.Sprintf("kernel %s: argument %d: %s", name, bad, known.Hint), ": ")}
+			Hint: strings.TrimSuffix(fmt.Sprintf("kernel %q: argument %d: %s", name, bad, known.Hint), ": ")}
 	}
-	return s.dev.invalid("Launch", fmt.Sprintf("kernel %s: the memory of its arguments belongs to %s", name, owner.(*Device).seenFrom(s.dev)))
+	return s.dev.invalid("Launch", fmt.Sprintf("kernel %q: the memory of its arguments belongs to %s", name, owner.(*Device).seenFrom(s.dev)))
 }
 
 func (s *Stream) sameLength(op string, v View, n int64) error {

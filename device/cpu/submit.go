@@ -129,11 +129,8 @@ func (d *Device) Launch(sh driver.Stream, l *driver.Launch) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case l.Kernel == nil:
-		return d.fail(call, driver.ErrInvalid, "the launch has no kernel")
-	case l.Kernel.Go == nil:
-		return d.fail(call, driver.ErrUnsupported, fmt.Sprintf("kernel %q has no Go version", l.Kernel.Name))
+	if err := d.checkKernel(call, l.Kernel); err != nil {
+		return err
 	}
 	x := d.newLaunching()
 	x.Launch = *l
@@ -153,6 +150,27 @@ func (d *Device) Launch(sh driver.Stream, l *driver.Launch) error {
 		x.used[i] = use(a)
 	}
 	return d.submit(o, Call{Op: call, Stream: s.name, Kernel: l.Kernel.Name})
+}
+
+// CheckKernel implements driver.Device.
+func (d *Device) CheckKernel(k *driver.Kernel) error {
+	const call = "CheckKernel"
+	d.mu.Lock()
+	defer d.unlock()
+	if err := d.endedError(call); err != nil {
+		return err
+	}
+	return d.checkKernel(call, k)
+}
+
+func (d *Device) checkKernel(call string, k *driver.Kernel) error {
+	switch {
+	case k == nil:
+		return d.fail(call, driver.ErrInvalid, "the kernel is nil")
+	case k.Go == nil:
+		return d.fail(call, driver.ErrUnsupported, fmt.Sprintf("kernel %q has no Go function, which is what a CPU device runs: set Kernel.Go", k.Name))
+	}
+	return nil
 }
 
 func (d *Device) argumentError(err error, k *driver.Kernel, argument int) error {

@@ -13,7 +13,7 @@ func (d *gpu) Launch(s driver.Stream, l *driver.Launch) error {
 	if err := d.refused(op); err != nil {
 		return err
 	}
-	fn, err := d.function(l.Kernel)
+	fn, err := d.function(op, l.Kernel)
 	if err != nil {
 		return err
 	}
@@ -32,6 +32,16 @@ func (d *gpu) Launch(s driver.Stream, l *driver.Launch) error {
 		dimension(l.Block[0]), dimension(l.Block[1]), dimension(l.Block[2]),
 		uintptr(l.SharedBytes), uintptr(s), g.paramList(), 0)
 	return g.leaveStream(s, r)
+}
+
+// CheckKernel also loads a module that was registered after Open.
+func (d *gpu) CheckKernel(k *driver.Kernel) error {
+	const op = "CheckKernel"
+	if err := d.refused(op); err != nil {
+		return err
+	}
+	_, err := d.function(op, k)
+	return err
 }
 
 func dimension(n uint32) uintptr { return uintptr(max(n, 1)) }
@@ -56,35 +66,38 @@ func (d *gpu) checkLaunch(l *driver.Launch, fn function) error {
 
 // function is k's entry point: the one found before, else one looked up now. A
 // module registered after Open is loaded here, which takes milliseconds.
-func (d *gpu) function(k *driver.Kernel) (function, error) {
+func (d *gpu) function(op string, k *driver.Kernel) (function, error) {
 	d.kernels.mu.RLock()
 	fn, ok := d.kernels.functions[k]
 	d.kernels.mu.RUnlock()
 	if ok {
 		return fn, nil
 	}
-	if k == nil || k.Module == nil {
-		return function{}, d.noPTX(k)
+	switch {
+	case k == nil:
+		return function{}, d.invalid(op, "the kernel is nil")
+	case k.Module == nil:
+		return function{}, d.noPTX(op, k)
 	}
 	d.kernels.mu.Lock()
 	defer d.kernels.mu.Unlock()
 	m := d.kernels.modules[k.Module]
 	if m == nil {
 		var err error
-		if m, err = d.loadLate(k.Module); err != nil {
+		if m, err = d.loadLate(op, k.Module); err != nil {
 			return function{}, err
 		}
 	}
 	fn, ok = m.entries[k.Name]
 	if !ok {
-		return function{}, d.invalid("Launch", fmt.Sprintf("module %q has no entry point %q", k.Module.Name, k.Name))
+		return function{}, d.invalid(op, fmt.Sprintf("module %q has no entry point %q, which is the kernel's name: is it extern \"C\" and __global__ in the source?", k.Module.Name, k.Name))
 	}
 	d.kernels.functions[k] = fn
 	return fn, nil
 }
 
-func (d *gpu) loadLate(m *driver.Module) (*module, error) {
-	g, err := d.enter("Launch")
+func (d *gpu) loadLate(op string, m *driver.Module) (*module, error) {
+	g, err := d.enter(op)
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +105,18 @@ func (d *gpu) loadLate(m *driver.Module) (*module, error) {
 	if left := g.leave(success); err == nil {
 		err = left
 	}
-	d.note(fmt.Sprintf("module %q was registered after the device was opened, and loaded at its first launch", m.Name))
-	return loaded, err
+	if err != nil {
+		return nil, err
+	}
+	d.note(fmt.Sprintf("module %q was registered after the device was opened, and loaded at its first use", m.Name))
+	return loaded, nil
 }
 
-func (d *gpu) noPTX(k *driver.Kernel) error {
-	name := ""
-	if k != nil {
-		name = k.Name
+// noPTX is the error of a kernel that has no form for a GPU.
+func (d *gpu) noPTX(op string, k *driver.Kernel) error {
+	hint := fmt.Sprintf("kernel %q has no PTX, and a GPU runs nothing else: set Kernel.Module to one made by RegisterModule", k.Name)
+	if k.Go != nil {
+		hint += ", or open the CPU device, which runs its Go function"
 	}
-	return &driver.Error{Op: "Launch", Device: d.name, Err: driver.ErrUnsupported,
-		Hint: fmt.Sprintf("kernel %q has no PTX module", name)}
+	return &driver.Error{Op: op, Device: d.name, Err: driver.ErrUnsupported, Hint: hint}
 }

@@ -37,7 +37,7 @@ func TestEntryPoints(t *testing.T) {
 // loadKernel makes a kernel whose module d loads at its first launch.
 func loadKernel(t *testing.T, d *gpu) *driver.Kernel {
 	k := &driver.Kernel{Name: "scale", Module: &driver.Module{Name: "test", PTX: testPTX}}
-	_, err := d.function(k)
+	_, err := d.function("Launch", k)
 	require.NoError(t, err)
 	return k
 }
@@ -59,7 +59,7 @@ func TestLaunchArguments(t *testing.T) {
 	require.NoError(t, d.Launch(s, l))
 	require.Equal(t, []string{"cuLaunchKernel"}, f.callNames(), "the function was looked up before")
 	a := f.recorded()[0].args
-	fn, err := d.function(k)
+	fn, err := d.function("Launch", k)
 	require.NoError(t, err)
 	require.Equal(t, []uintptr{fn.handle, 5, 6, 1, 128, 2, 3, 64, uintptr(s)}, a[:9])
 	require.Zero(t, a[10])
@@ -88,9 +88,48 @@ func TestLaunchChecks(t *testing.T) {
 		require.ErrorIs(t, err, driver.ErrInvalid, text)
 		require.ErrorContains(t, err, text)
 	}
-	err := launch(func(l *driver.Launch) { l.Kernel = &driver.Kernel{Name: "go only"} })
-	require.ErrorIs(t, err, driver.ErrUnsupported)
+	goOnly := &driver.Kernel{Name: "go only", Go: func(*driver.Args) {}}
+	for op, err := range map[string]error{
+		"Launch":      launch(func(l *driver.Launch) { l.Kernel = goOnly }),
+		"CheckKernel": d.CheckKernel(goOnly),
+	} {
+		require.ErrorIs(t, err, driver.ErrUnsupported)
+		require.ErrorContains(t, err, `"go only" has no PTX`)
+		require.ErrorContains(t, err, "or open the CPU device, which runs its Go function")
+		require.ErrorContains(t, err, op)
+	}
+	neither := d.CheckKernel(&driver.Kernel{Name: "neither"})
+	require.ErrorIs(t, neither, driver.ErrUnsupported)
+	require.NotContains(t, neither.Error(), "CPU device")
+	require.ErrorIs(t, launch(func(l *driver.Launch) { l.Kernel = nil }), driver.ErrInvalid)
+	require.ErrorIs(t, d.CheckKernel(nil), driver.ErrInvalid)
+	require.NoError(t, d.CheckKernel(k))
 	require.Empty(t, f.callNames())
+}
+
+// CheckKernel loads a module that came after Open, so that the first launch does not, and
+// says what is wrong with it.
+func TestCheckKernelLoadsALateModule(t *testing.T) {
+	f, d := openFake(t, Options{})
+	s := newStream(t, d)
+	k := &driver.Kernel{Name: "nothing", Module: &driver.Module{Name: "late", PTX: testPTX}}
+	f.reset()
+	require.NoError(t, d.CheckKernel(k))
+	require.Contains(t, f.callNames(), "cuModuleLoadDataEx")
+	require.Contains(t, d.Properties().Notes, `module "late" was registered after the device was opened, and loaded at its first use`)
+	f.reset()
+	require.NoError(t, d.Launch(s, &driver.Launch{Kernel: k, Grid: [3]uint32{1}, Block: [3]uint32{1}}))
+	require.Equal(t, []string{"cuLaunchKernel"}, f.callNames())
+
+	err := d.CheckKernel(&driver.Kernel{Name: "misspelt", Module: k.Module})
+	require.ErrorIs(t, err, driver.ErrInvalid)
+	require.ErrorContains(t, err, `no entry point "misspelt"`)
+	f.fail("cuModuleLoadDataEx", 222)
+	err = d.CheckKernel(&driver.Kernel{Name: "any", Module: &driver.Module{Name: "newer", PTX: testPTX}})
+	require.ErrorIs(t, err, driver.ErrUnsupported)
+	f.fail("cuCtxPushCurrent_v2", 700)
+	require.ErrorIs(t, d.CheckKernel(&driver.Kernel{Name: "any", Module: &driver.Module{Name: "other", PTX: testPTX}}), driver.ErrFault)
+	require.ErrorIs(t, d.CheckKernel(k), driver.ErrFault, "nothing runs any more")
 }
 
 // A module that the driver can't compile is an error with the compiler's words.
@@ -106,7 +145,7 @@ func TestJITLog(t *testing.T) {
 		require.Equal(t, testPTX+"\x00", string(image))
 		return 218
 	})
-	_, err := d.function(&driver.Kernel{Name: "scale", Module: &driver.Module{Name: "broken", PTX: testPTX}})
+	_, err := d.function("Launch", &driver.Kernel{Name: "scale", Module: &driver.Module{Name: "broken", PTX: testPTX}})
 	require.ErrorIs(t, err, driver.ErrInvalid)
 	require.ErrorContains(t, err, `module "broken"`)
 	require.ErrorContains(t, err, "line 5; fatal : Parsing error")

@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/device/driver"
 )
 
 // incrementPTX adds a number to every byte. One block of any number of threads.
@@ -47,7 +46,7 @@ done:
 // increment is the suite's own kernel, so that it stands on no other package's.
 var increment = &device.Kernel{
 	Name:   "leat_devicetest_increment",
-	Module: driver.RegisterModule(&driver.Module{Name: "devicetest", PTX: incrementPTX}),
+	Module: device.RegisterModule(&device.Module{Name: "devicetest", PTX: incrementPTX}),
 	Go: func(a *device.Args) {
 		for i := range a.Bytes(0) {
 			a.Bytes(0)[i] += byte(a.U32(2))
@@ -121,11 +120,35 @@ func kernelHostMemory(f *fixture) {
 	f.do(r.Close())
 }
 
+// A kernel in the other kind of device's form alone is refused before anything runs, by
+// CheckKernels as by Launch, with what to do; the stream goes on.
 func kernelUnsupported(f *fixture) {
-	s := f.stream("s")
-	require.ErrorIs(f, s.Launch(&device.Launch{Kernel: &device.Kernel{Name: "nothing"}}), device.ErrUnsupported)
-	require.Error(f, s.Launch(&device.Launch{}))
+	s, v, h := f.stream("s"), f.buffer(8), f.host(8)
+	missing := &device.Kernel{Name: "missing", Go: increment.Go}
+	if f.dev.Properties().Kind == "cpu" {
+		missing = &device.Kernel{Name: "missing", Module: increment.Module}
+	}
+	f.do(s.Memset(v, 1))
+	for _, k := range []*device.Kernel{{Name: "nothing"}, missing} {
+		l := add(v, 1)
+		l.Kernel = k
+		for name, err := range map[string]error{"Launch": s.Launch(l), "CheckKernels": f.dev.CheckKernels(increment, k)} {
+			require.ErrorIs(f, err, device.ErrUnsupported, name)
+			require.ErrorContains(f, err, k.Name, name)
+			require.ErrorContains(f, err, "set Kernel.", name)
+			var e *device.Error
+			require.ErrorAs(f, err, &e)
+			require.Equal(f, f.dev.Name(), e.Device)
+			require.False(f, e.Async)
+		}
+	}
+	require.ErrorIs(f, s.Launch(&device.Launch{}), device.ErrInvalid)
+	require.ErrorIs(f, f.dev.CheckKernels(nil), device.ErrInvalid)
+	f.do(f.dev.CheckKernels())
+	f.do(f.dev.CheckKernels(increment, increment))
+	f.do(s.CopyD2H(h, v))
 	f.synchronize(s)
+	require.Equal(f, all(1, 8), h, "nothing ran")
 }
 
 func kernelOutOfRange(f *fixture) {

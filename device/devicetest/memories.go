@@ -216,6 +216,7 @@ func closed(f *fixture) {
 		"HostFunc":          func() error { return s.HostFunc(func() {}) },
 		"FreeStream":        func() error { return d.FreeStream(s.Handle()) },
 		"CopyH2D":           func() error { return d.CopyH2D(s.Handle(), 256, make([]byte, 8)) },
+		"CheckKernels":      func() error { return f.dev.CheckKernels(increment) },
 		"Launch":            func() error { return s.Launch(&device.Launch{Kernel: increment}) },
 	} {
 		require.ErrorIs(f, call(), device.ErrClosed, name)

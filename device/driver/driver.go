@@ -76,6 +76,10 @@ type Device interface {
 	HostFunc(s Stream, f func()) error
 	// Launch submits a kernel. The driver copies l before it returns.
 	Launch(s Stream, l *Launch) error
+	// CheckKernel is the error that every Launch of k would return, whatever its
+	// arguments: ErrUnsupported if k, which is not nil, has no form for this device.
+	// It may load k's module, which takes milliseconds.
+	CheckKernel(k *Kernel) error
 }
 
 // StreamConfig is what a stream is made with.

@@ -95,3 +95,4 @@ func (f *fake) CopyD2D(_ driver.Stream, _, _ driver.Address, _ int64) error { re
 func (f *fake) Memset(driver.Stream, driver.Address, byte, int64) error     { return nil }
 func (f *fake) HostFunc(_ driver.Stream, fn func()) error                   { f.funcs = fn; return nil }
 func (f *fake) Launch(driver.Stream, *driver.Launch) error                  { return nil }
+func (f *fake) CheckKernel(*driver.Kernel) error                            { return nil }

@@ -59,6 +59,9 @@ func New(s *device.Stream, o Options) (_ *Filter, err error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("filter: %w", err)
 	}
+	if err := s.Device().CheckKernels(horizontal, vertical, ycbcr); err != nil {
+		return nil, err
+	}
 	if o.Radius == 0 {
 		o.Radius = MaxRadius
 	}

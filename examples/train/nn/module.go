@@ -21,3 +21,6 @@ func grid(l *device.Launch, n int) {
 
 // blocks is how many pieces of the given size cover n.
 func blocks(n, size int) uint32 { return uint32((n + size - 1) / size) }
+
+// launched are all that a step launches.
+var launched = append(matMulKernels[:], biasKernel, biasReLUKernel, reluBackwardKernel, columnSumKernel, crossEntropyKernel, adamKernel)

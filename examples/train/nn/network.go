@@ -47,6 +47,9 @@ func New(s *device.Stream, o Options) (*Network, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if err := s.Device().CheckKernels(launched...); err != nil {
+		return nil, err
+	}
 	n := &Network{opts: o, samples: make([]int, o.ReportSteps)}
 	if err := errors.Join(n.allocate(s.Device()), n.initialise(s)); err != nil {
 		return nil, errors.Join(err, n.Close())
