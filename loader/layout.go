@@ -47,6 +47,7 @@ type FieldLayout struct {
 // bytes from Offset + r·RowBytes. It is immutable and may be shared.
 type Layout struct {
 	fields  []FieldLayout
+	byName  map[string]int
 	holding fieldSet // the fields that take any bytes
 	batch   int
 	bytes   int64
@@ -63,14 +64,13 @@ func NewLayout(fields []Field, batch int) (*Layout, error) {
 		errs = append(errs, &OptionError{Option: "batchSize", Value: batch, Want: fmt.Sprintf("1 to %d", maxBatch)})
 		batch = 0
 	}
-	l := &Layout{batch: batch}
-	seen := make(map[string]bool, len(fields))
+	l := &Layout{batch: batch, byName: make(map[string]int, len(fields))}
 	for i, f := range fields {
 		rowBytes, err := f.rowBytes(i)
-		if err == nil && seen[f.Name] {
+		if _, taken := l.byName[f.Name]; err == nil && taken {
 			err = &OptionError{Option: f.option(i), Value: f.Name, Want: "a name that no other field has"}
 		}
-		seen[f.Name] = true
+		l.byName[f.Name] = i
 		if err == nil && batch > 0 {
 			err = l.place(i, f, rowBytes)
 		}
@@ -145,9 +145,20 @@ func (l *Layout) Fields() []FieldLayout { return l.fields }
 
 // Lookup returns the number of the field of that name.
 func (l *Layout) Lookup(name string) (field int, ok bool) {
-	field = slices.IndexFunc(l.fields, func(f FieldLayout) bool { return f.Name == name })
-	return field, field >= 0
+	if len(l.fields) > few {
+		field, ok = l.byName[name]
+		return field, ok
+	}
+	for i := range l.fields {
+		if l.fields[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
 }
+
+// few is up to how many names are compared one by one, which is faster than to hash one.
+const few = 8
 
 // Rows borrows the first n rows of a field in mem, which holds a batch. A field
 // of no bytes gives an empty slice.

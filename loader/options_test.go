@@ -1,6 +1,7 @@
 package loader_test
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"testing"
@@ -125,6 +126,28 @@ func TestALayoutPacksFieldsAtAlignedOffsets(t *testing.T) {
 	require.Len(t, l.Rows(0, mem, 3), 3*784)
 	require.Empty(t, l.Rows(2, mem, 10))
 	require.Equal(t, 40, cap(l.Rows(1, mem, 10)), "nothing beyond the field can be reached")
+}
+
+// Fields are found by their names, whether they are few or many.
+func TestALayoutFindsEachOfManyFields(t *testing.T) {
+	for _, n := range []int{1, 8, 9, 1000} {
+		fields := make([]loader.Field, n)
+		for i := range fields {
+			fields[i] = loader.Field{Name: fmt.Sprint("x", i), DType: dtype.Uint8}
+		}
+		l, err := loader.NewLayout(fields, 2)
+		require.NoError(t, err)
+		for i, f := range fields {
+			field, ok := l.Lookup(f.Name)
+			require.True(t, ok)
+			require.Equal(t, i, field)
+		}
+		_, ok := l.Lookup("x")
+		require.False(t, ok)
+		fields[n-1].Name = "x0"
+		_, err = loader.NewLayout(fields, 2)
+		require.Equal(t, n > 1, err != nil, "two fields of one name")
+	}
 }
 
 func TestFieldsThatCannotBeLaidOut(t *testing.T) {

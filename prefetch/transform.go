@@ -54,18 +54,20 @@ func (t *Transform) fits(l *loader.Layout) error {
 		return nil
 	}
 	var errs []error
+	known := make([]bool, len(l.Fields()))
 	for _, want := range t.In {
 		i, ok := l.Lookup(want.Name)
 		if !ok {
 			errs = append(errs, fmt.Errorf("Transform.In has the field %v, the loader has none of that name", want))
 			continue
 		}
+		known[i] = true
 		if got := l.Fields()[i].Field; got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 			errs = append(errs, fmt.Errorf("Transform.In has the field %v, the loader fills %v", want, got))
 		}
 	}
-	for _, got := range l.Fields() {
-		if !slices.ContainsFunc(t.In, func(f loader.Field) bool { return f.Name == got.Name }) {
+	for i, got := range l.Fields() {
+		if !known[i] {
 			errs = append(errs, fmt.Errorf("the loader fills the field %v, Transform.In has none of that name", got.Field))
 		}
 	}
@@ -106,8 +108,50 @@ func (f Fields) Field(name string) Field {
 		f.asked[i] = true
 	}
 	l := &f.layout.Fields()[i]
-	return Field{Name: l.Name, DType: l.DType, Shape: f.shapes[i],
-		View: f.memory.Slice(l.Offset, int64(f.rows)*l.RowBytes)}
+	return Field{Name: l.Name, DType: l.DType, Shape: f.shapes[i], View: f.span(i, 1)}
+}
+
+// span is the memory of n neighbouring fields, the first of them i.
+func (f Fields) span(i, n int) device.View {
+	first, last := &f.layout.Fields()[i], &f.layout.Fields()[i+n-1]
+	return f.memory.Slice(first.Offset, last.Offset+int64(f.rows)*last.RowBytes-first.Offset)
+}
+
+// neighbours are n fields from number i on.
+func (f Fields) neighbours(i, n int) []loader.FieldLayout {
+	all := f.layout.Fields()
+	if i < 0 || n < 0 || i > len(all)-n {
+		panic(fmt.Sprintf("prefetch: no %d fields from number %d on among %v", n, i, all))
+	}
+	return all[i : i+n]
+}
+
+// Copy submits to s the copy of n neighbouring fields of src to n of f, the first of them
+// src's field from and f's field to, as Transform.In and Transform.Out number them. A full
+// batch takes one copy; of a short one the rows in use are copied, field by field. Fields
+// of other sizes are an error; numbers that no fields have are a panic.
+func (f Fields) Copy(s *device.Stream, to int, src Fields, from, n int) error {
+	dst, all := f.neighbours(to, n), src.neighbours(from, n)
+	if f.rows != src.rows {
+		return fmt.Errorf("prefetch: Fields.Copy of %d rows to %d", src.rows, f.rows)
+	}
+	for i := range dst {
+		if dst[i].RowBytes != all[i].RowBytes {
+			return fmt.Errorf("prefetch: Fields.Copy of %v to %v, want fields of one size", all[i].Field, dst[i].Field)
+		}
+		if f.asked != nil {
+			f.asked[to+i] = true
+		}
+	}
+	if n > 0 && f.rows == f.layout.BatchSize() && f.rows == src.layout.BatchSize() {
+		return s.CopyD2D(f.span(to, n), src.span(from, n))
+	}
+	for i := range n {
+		if err := s.CopyD2D(f.span(to+i, 1), src.span(from+i, 1)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unwritten is why the user's code cannot have written the fields that it was to: it
@@ -127,8 +171,9 @@ func (f Fields) Scratch(name string) Field {
 	if f.scratch == nil {
 		panic(fmt.Sprintf("prefetch: no scratch field %q here", name))
 	}
-	setRows(f.scratch.shapes, f.rows)
-	return Fields{layout: f.scratch.layout, memory: f.scratch.buffer.View(), rows: f.rows, shapes: f.scratch.shapes}.Field(name)
+	of := Fields{layout: f.scratch.layout, memory: f.scratch.buffer.View(), rows: f.rows, shapes: f.scratch.shapes}.Field(name)
+	of.Shape[0] = f.rows
+	return of
 }
 
 // scratch is memory between the operations of a transform. There is one, since all

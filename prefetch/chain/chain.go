@@ -34,11 +34,16 @@ func New(fields []loader.Field, ops ...Op) (*prefetch.Transform, error) {
 		return nil, fmt.Errorf("chain: %w", err)
 	}
 	t := &prefetch.Transform{In: cloneFields(fields), Out: cloneFields(fields)}
+	number := make(map[string]int, len(fields))
+	for i, f := range fields {
+		number[f.Name] = i
+	}
+	changed := make([]bool, len(fields))
 	var steps []link
 	var errs []error
 	for i, op := range ops {
-		at := slices.IndexFunc(t.Out, func(f loader.Field) bool { return f.Name == op.Field })
-		if at < 0 {
+		at, ok := number[op.Field]
+		if !ok {
 			errs = append(errs, fmt.Errorf("operation %d: no field %q", i, op.Field))
 			continue
 		}
@@ -47,14 +52,14 @@ func New(fields []loader.Field, ops ...Op) (*prefetch.Transform, error) {
 			errs = append(errs, fmt.Errorf("operation %d on %v: %w", i, t.Out[at], err))
 			continue
 		}
-		t.Out[at] = next
+		t.Out[at], changed[at] = next, true
 		steps = append(steps, link{op: op, becomes: next})
 	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("chain: %w", errors.Join(errs...))
 	}
 	t.Scratch = connect(steps)
-	kept := untouched(fields, steps)
+	kept := unchanged(changed)
 	t.Apply = func(s *device.Stream, out, in prefetch.Fields) error { return apply(s, out, in, kept, steps) }
 	return t, nil
 }
@@ -106,19 +111,26 @@ func connect(steps []link) (scratch []loader.Field) {
 	return scratch
 }
 
-// untouched are the names of the fields that no operation changes.
-func untouched(fields []loader.Field, steps []link) (names []string) {
-	for _, f := range fields {
-		if !slices.ContainsFunc(steps, func(l link) bool { return l.op.Field == f.Name }) {
-			names = append(names, f.Name)
+// A span is n neighbouring fields, from number first on.
+type span struct{ first, n int }
+
+// unchanged are the spans between the fields that operations change.
+func unchanged(changed []bool) (spans []span) {
+	for i, c := range changed {
+		switch {
+		case c:
+		case i > 0 && !changed[i-1]:
+			spans[len(spans)-1].n++
+		default:
+			spans = append(spans, span{i, 1})
 		}
 	}
-	return names
+	return spans
 }
 
-func apply(s *device.Stream, out, in prefetch.Fields, kept []string, steps []link) error {
-	for _, name := range kept {
-		if err := s.CopyD2D(out.Field(name).View, in.Field(name).View); err != nil {
+func apply(s *device.Stream, out, in prefetch.Fields, kept []span, steps []link) error {
+	for _, k := range kept {
+		if err := out.Copy(s, k.first, in, k.first, k.n); err != nil {
 			return err
 		}
 	}
