@@ -14,7 +14,6 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/examples/train/mnist"
 	"github.com/leat-go/leat/examples/train/nn"
-	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 	"github.com/leat-go/leat/prefetch/chain"
@@ -91,7 +90,7 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 	t.onClose(t.net.Close)
 	// Images cross the bus as uint8 and are normalised on the device, off the compute
 	// stream. Black stays 0: the matrix product on the CPU skips zeros.
-	transform, err := chain.New(train.Fields(), chain.Normalize("image", kernels.NormalizeParams{Deviation: []float32{0.3}}))
+	transform, err := chain.New(train.Fields(), chain.Normalize("image", chain.NormalizeOptions{Std: []float32{0.3}}))
 	if err != nil {
 		return t, err
 	}

@@ -3,6 +3,7 @@ package chain_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -49,11 +50,11 @@ func (p pictures) Read(_ context.Context, index int, row *loader.Row) error {
 // a device and for a host consumer the same, and the same whatever the workers.
 func TestAChainOfOperations(t *testing.T) {
 	const n, batch, seed = 23, 4, 9
-	random := kernels.CropParams{Pad: 1, FlipProbability: 0.5}
+	random := chain.CropOptions{Pad: 1, FlipProbability: 0.5}
 	transform, err := chain.New(pictures{}.Fields(),
 		chain.Crop("image", 4, 4, random),
 		chain.OneHot("label", 4),
-		chain.Normalize("image", kernels.NormalizeParams{Mean: []float32{.5, .25, 0}, Deviation: []float32{1, .5, 2}, Layout: kernels.ToPlanar}))
+		chain.Normalize("image", chain.NormalizeOptions{Mean: []float32{.5, .25, 0}, Std: []float32{1, .5, 2}, Layout: kernels.ToPlanar}))
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 4, 4}, transform.Out[0].Shape)
 	require.Equal(t, dtype.Float32, transform.Out[0].DType)
@@ -67,7 +68,7 @@ func TestAChainOfOperations(t *testing.T) {
 			for c := range 4 {
 				require.Equal(t, c == index%4, f32(label, row*4+c) == 1)
 			}
-			p := random
+			p := kernels.CropParams{Pad: random.Pad, FlipProbability: random.FlipProbability}
 			p.Height, p.Width, p.OutHeight, p.OutWidth, p.PixelBytes = height, width, 4, 4, 3
 			p.Seed, p.Epoch, p.Position = seed, uint64(at.Epoch), uint64(position)
 			place := p.At(0)
@@ -133,10 +134,49 @@ func TestAChainOfOperations(t *testing.T) {
 
 func f32(b []byte, i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])) }
 
+// Each mistake is told, with the operation, the field as it comes in, and what may be
+// there.
 func TestAChainSaysWhatDoesNotFit(t *testing.T) {
-	_, err := chain.New(pictures{}.Fields(), chain.OneHot("lable", 3), chain.Normalize("weight", kernels.NormalizeParams{}),
-		chain.Crop("image", 20, 20, kernels.CropParams{}))
-	require.ErrorContains(t, err, `operation 0: no field "lable"`)
-	require.ErrorContains(t, err, "operation 1 on weight float32: Normalize takes uint8")
-	require.ErrorContains(t, err, "operation 2 on image uint8[6 5 3]: Crop to 20×20")
+	_, err := chain.New(pictures{}.Fields(), chain.OneHot("lable", 3), chain.Normalize("weight", chain.NormalizeOptions{}),
+		chain.Crop("image", 20, 20, chain.CropOptions{}))
+	require.ErrorContains(t, err, `chain: operation 0, OneHot of lable: Field is lable, want a field of the loader's`)
+	require.ErrorContains(t, err, "chain: operation 1, Normalize of weight float32: DType is float32, want uint8")
+	require.ErrorContains(t, err, "chain: operation 2, Crop of image uint8[6 5 3]: ")
+
+	_, err = chain.New(pictures{}.Fields(), chain.OneHot("label", 3), chain.Normalize("label", chain.NormalizeOptions{}))
+	var op *chain.OpError
+	require.ErrorAs(t, err, &op)
+	require.Equal(t, 1, op.Index)
+	require.Equal(t, "Normalize", op.Op)
+	require.Equal(t, loader.Field{Name: "label", DType: dtype.Float32, Shape: []int{3}}, op.Field)
+	var option *chain.OptionError
+	require.ErrorAs(t, err, &option)
+	require.Equal(t, chain.OptionError{Option: "DType", Value: dtype.Float32, Want: "uint8"}, *option)
+	var field *loader.OptionError
+	_, err = chain.New(nil)
+	require.ErrorAs(t, err, &field)
+	require.Equal(t, "Fields", field.Option)
+}
+
+// An error of Apply says which operation of the chain it was, and on what.
+func TestAnOperationThatFailsIsNamed(t *testing.T) {
+	boom := errors.New("boom")
+	fails := chain.Op{Name: "Blur", Field: "image",
+		Output: func(f loader.Field) (loader.Field, error) { return f, nil },
+		Apply:  func(*device.Stream, prefetch.Field, prefetch.Field, prefetch.Fields) error { return boom },
+	}
+	transform, err := chain.New(pictures{}.Fields(), chain.OneHot("label", 4), chain.Convert("image", dtype.Float32), fails)
+	require.NoError(t, err)
+	ld, err := loader.New(pictures{8}, 4, loader.Options{Epochs: 1})
+	require.NoError(t, err)
+	pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: transform})
+	require.NoError(t, err)
+	for _, failed := range pf.Batches(t.Context()) {
+		err = failed
+	}
+	require.ErrorIs(t, err, boom)
+	var op *chain.OpError
+	require.ErrorAs(t, err, &op)
+	require.EqualError(t, op, "chain: operation 2, Blur of image float32[6 5 3]: boom")
+	require.NoError(t, pf.Close())
 }

@@ -45,12 +45,12 @@ func ExampleNew() {
 	defer compute.Close()
 
 	transform, err := chain.New(Photos{}.Fields(),
-		chain.Crop("image", 28, 28, kernels.CropParams{Pad: 2, FlipProbability: 0.5}),
-		chain.Normalize("image", kernels.NormalizeParams{
-			Mean:      []float32{0.485, 0.456, 0.406},
-			Deviation: []float32{0.229, 0.224, 0.225},
-			Layout:    kernels.ToPlanar,
-			Out:       dtype.Float16,
+		chain.Crop("image", 28, 28, chain.CropOptions{Pad: 2, FlipProbability: 0.5}),
+		chain.Normalize("image", chain.NormalizeOptions{
+			Mean:   []float32{0.485, 0.456, 0.406},
+			Std:    []float32{0.229, 0.224, 0.225},
+			Layout: kernels.ToPlanar,
+			Out:    dtype.Float16,
 		}),
 		chain.OneHot("label", 4))
 	check(err)

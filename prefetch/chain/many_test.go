@@ -53,7 +53,7 @@ func negate(field string, shaped, applied *int) chain.Op {
 	}}
 	return chain.Op{
 		Field: field,
-		Becomes: func(f loader.Field) (loader.Field, error) {
+		Output: func(f loader.Field) (loader.Field, error) {
 			*shaped++
 			f.DType = dtype.Int64
 			return f, nil

@@ -89,8 +89,8 @@ func requireImages(t *testing.T, d tiles, mean, deviation []float32, got [][]flo
 
 // One Op serves several chains of other shapes, whichever was made last.
 func TestAnOpKeepsNothingOfAChain(t *testing.T) {
-	planar := chain.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar})
-	crop := chain.Crop("image", 2, 2, kernels.CropParams{Centre: true})
+	planar := chain.Normalize("image", chain.NormalizeOptions{Layout: kernels.ToPlanar})
+	crop := chain.Crop("image", 2, 2, chain.CropOptions{Centre: true})
 	large, small, grey := tiles{3, []int{6, 4, 3}}, tiles{3, []int{2, 2, 3}}, tiles{3, []int{4, 3, 1}}
 	zero, one := make([]float32, 3), []float32{1, 1, 1}
 
@@ -115,12 +115,12 @@ func TestNormalizeTakesItsChannelsFromTheShape(t *testing.T) {
 	d := tiles{3, []int{4, 2, 3}}
 	three := []float32{.25, .25, .25}
 	requireImages(t, d, make([]float32, 3), []float32{1, 1, 1},
-		images(t, d, newChain(t, d, chain.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))))
+		images(t, d, newChain(t, d, chain.Normalize("image", chain.NormalizeOptions{Layout: kernels.ToPlanar}))))
 	requireImages(t, d, three, []float32{1, 2, 4},
-		images(t, d, newChain(t, d, chain.Normalize("image", kernels.NormalizeParams{
-			Mean: []float32{.25}, Deviation: []float32{1, 2, 4}, Layout: kernels.ToPlanar, Channels: 3, Pixels: 8}))))
+		images(t, d, newChain(t, d, chain.Normalize("image", chain.NormalizeOptions{
+			Mean: []float32{.25}, Std: []float32{1, 2, 4}, Layout: kernels.ToPlanar}))))
 	flat := tiles{2, []int{12}}
-	got := images(t, flat, newChain(t, flat, chain.Normalize("image", kernels.NormalizeParams{Deviation: []float32{.5}})))
+	got := images(t, flat, newChain(t, flat, chain.Normalize("image", chain.NormalizeOptions{Std: []float32{.5}})))
 	require.InDelta(t, 11/255./.5, got[0][11], 1e-5)
 }
 
@@ -129,8 +129,8 @@ func TestNormalizeTakesItsChannelsFromTheShape(t *testing.T) {
 func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 	image := func(shape ...int) loader.Field { return loader.Field{Name: "x", DType: dtype.Uint8, Shape: shape} }
 	of := func(t dtype.Type, shape ...int) loader.Field { return loader.Field{Name: "x", DType: t, Shape: shape} }
-	normalize := func(p kernels.NormalizeParams) chain.Op { return chain.Normalize("x", p) }
-	crop := func(h, w int, p kernels.CropParams) chain.Op { return chain.Crop("x", h, w, p) }
+	normalize := func(o chain.NormalizeOptions) chain.Op { return chain.Normalize("x", o) }
+	crop := func(h, w int, o chain.CropOptions) chain.Op { return chain.Crop("x", h, w, o) }
 	three := []float32{1, 1, 1}
 	nan := float32(math.NaN())
 	for name, c := range map[string]struct {
@@ -138,49 +138,40 @@ func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 		op    chain.Op
 		want  string
 	}{
-		"RGB mean, RGBA image":      {image(4, 4, 4), normalize(kernels.NormalizeParams{Mean: three, Layout: kernels.ToPlanar}), "Mean has 3 values"},
-		"RGB mean, interleaved":     {image(4, 3, 4), normalize(kernels.NormalizeParams{Mean: three}), "Mean has 3 values"},
-		"RGB deviation, planar":     {image(4, 3, 3), normalize(kernels.NormalizeParams{Deviation: three, Layout: kernels.Planar}), "Deviation has 3 values"},
-		"RGB mean, flat":            {image(48), normalize(kernels.NormalizeParams{Mean: three}), "Mean has 3 values"},
-		"RGB mean, scalar":          {image(), normalize(kernels.NormalizeParams{Mean: three}), "one axis or more"},
-		"two axes to planes":        {image(4, 3), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar}), "three axes"},
-		"too many channels":         {image(2, 2, 9), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar}), "9 channels"},
-		"other channels":            {image(4, 4, 3), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar, Channels: 1}), "Channels is 1"},
-		"other channels, no planes": {image(4, 4, 3), normalize(kernels.NormalizeParams{Channels: 4}), "Channels is 4"},
-		"negative channels":         {image(4, 4, 3), normalize(kernels.NormalizeParams{Channels: math.MinInt}), fmt.Sprint("Channels is ", math.MinInt)},
-		"other pixels":              {image(4, 4, 3), normalize(kernels.NormalizeParams{Layout: kernels.ToPlanar, Pixels: 12}), "Pixels is 12"},
-		"other pixels, flat":        {image(3), normalize(kernels.NormalizeParams{Pixels: 6}), "Pixels is 6"},
-		"other pixels, no planes":   {image(4, 4, 3), normalize(kernels.NormalizeParams{Mean: three, Pixels: 12}), "Pixels is 12"},
-		"negative pixels":           {image(4, 4, 3), normalize(kernels.NormalizeParams{Pixels: -1}), "Pixels is -1"},
-		"a layout that is none":     {image(4, 4, 3), normalize(kernels.NormalizeParams{Layout: 9}), "Layout is 9"},
-		"no deviation":              {image(4, 4, 3), normalize(kernels.NormalizeParams{Deviation: []float32{0}}), "Deviation"},
-		"a mean that is none":       {image(4, 4, 3), normalize(kernels.NormalizeParams{Mean: []float32{nan}}), "Mean"},
-		"to integers":               {image(4, 4, 3), normalize(kernels.NormalizeParams{Out: dtype.Int8}), "Out is int8"},
-		"of floats":                 {of(dtype.Float32, 4, 4, 3), normalize(kernels.NormalizeParams{}), "takes uint8"},
-		"one-hot of floats":         {of(dtype.Float32), chain.OneHot("x", 3), "Labels is float32"},
-		"one-hot of no classes":     {image(), chain.OneHot("x", 0), "Classes is 0"},
-		"one-hot of all classes":    {image(), chain.OneHot("x", math.MaxInt), fmt.Sprint("Classes is ", math.MaxInt)},
-		"one-hot beyond memory":     {image(math.MaxInt32, math.MaxInt32), chain.OneHot("x", math.MaxInt32), "fits"},
-		"convert to int32":          {image(2), chain.Convert("x", dtype.Int32), "uint8 to int32"},
-		"convert of int64":          {of(dtype.Int64, 2), chain.Convert("x", dtype.Float32), "int64 to float32"},
-		"convert to nothing":        {image(2), chain.Convert("x", dtype.Invalid), "uint8 to invalid"},
-		"convert beyond memory":     {image(min(1<<62, math.MaxInt)), chain.Convert("x", dtype.Float32), "fits"},
-		"crop of two axes":          {image(4, 4), crop(2, 2, kernels.CropParams{}), "three axes"},
-		"crop beyond the image":     {image(4, 4, 3), crop(5, 2, kernels.CropParams{}), "Crop to 5×2"},
-		"crop of planes":            {image(3, 8, 8), crop(4, 4, kernels.CropParams{}), "taken as [H W C]; Crop comes before a Normalize to planes"},
-		"crop of nothing":           {image(0, 4, 3), crop(1, 1, kernels.CropParams{Pad: 1}), "Height is 0"},
-		"crop to nothing":           {image(4, 4, 3), crop(0, 2, kernels.CropParams{}), "OutHeight is 0"},
-		"crop to MaxInt":            {image(4, 4, 3), crop(math.MaxInt, 2, kernels.CropParams{Pad: math.MaxInt}), fmt.Sprint("Pad is ", math.MaxInt)},
-		"crop that pads off":        {image(4, 4, 3), crop(2, 2, kernels.CropParams{Pad: -1}), "Pad is -1"},
-		"crop of a flip of 2":       {image(4, 4, 3), crop(2, 2, kernels.CropParams{FlipProbability: 2}), "FlipProbability is 2"},
-		"crop of a flip of NaN":     {image(4, 4, 3), crop(2, 2, kernels.CropParams{FlipProbability: math.NaN()}), "FlipProbability is NaN"},
-		"crop of another size":      {image(4, 4, 3), crop(2, 2, kernels.CropParams{Height: 8}), "only Pad, FlipProbability and Centre"},
-		"crop with its own seed":    {image(4, 4, 3), crop(2, 2, kernels.CropParams{Seed: 1}), "only Pad, FlipProbability and Centre"},
-		"an Op of nothing":          {image(4), chain.Op{Field: "x"}, "nil"},
+		"RGB mean, RGBA image":   {image(4, 4, 4), normalize(chain.NormalizeOptions{Mean: three, Layout: kernels.ToPlanar}), "Mean is [1 1 1], want 1 value, or one for each of the"},
+		"RGB mean, interleaved":  {image(4, 3, 4), normalize(chain.NormalizeOptions{Mean: three}), "Mean is [1 1 1], want 1 value, or one for each of the"},
+		"RGB deviation, planar":  {image(4, 3, 3), normalize(chain.NormalizeOptions{Std: three, Layout: kernels.Planar}), "Std is [1 1 1], want 1 value, or one for each of the 4 channels of the shape [4 3 3]"},
+		"RGB mean, flat":         {image(48), normalize(chain.NormalizeOptions{Mean: three}), "Mean is [1 1 1], want 1 value, or one for each of the"},
+		"RGB mean, scalar":       {image(), normalize(chain.NormalizeOptions{Mean: three}), "one axis or more"},
+		"two axes to planes":     {image(4, 3), normalize(chain.NormalizeOptions{Layout: kernels.ToPlanar}), "three axes"},
+		"too many channels":      {image(2, 2, 9), normalize(chain.NormalizeOptions{Layout: kernels.ToPlanar}), "9 channels"},
+		"a layout that is none":  {image(4, 4, 3), normalize(chain.NormalizeOptions{Layout: 9}), "Layout is 9"},
+		"no deviation":           {image(4, 4, 3), normalize(chain.NormalizeOptions{Std: []float32{0}}), "Deviation"},
+		"a mean that is none":    {image(4, 4, 3), normalize(chain.NormalizeOptions{Mean: []float32{nan}}), "Mean"},
+		"to integers":            {image(4, 4, 3), normalize(chain.NormalizeOptions{Out: dtype.Int8}), "Out is int8"},
+		"of floats":              {of(dtype.Float32, 4, 4, 3), normalize(chain.NormalizeOptions{}), "DType is float32, want uint8"},
+		"one-hot of floats":      {of(dtype.Float32), chain.OneHot("x", 3), "Labels is float32"},
+		"one-hot of no classes":  {image(), chain.OneHot("x", 0), "Classes is 0"},
+		"one-hot of all classes": {image(), chain.OneHot("x", math.MaxInt), fmt.Sprint("Classes is ", math.MaxInt)},
+		"one-hot beyond memory":  {image(math.MaxInt32, math.MaxInt32), chain.OneHot("x", math.MaxInt32), "fits"},
+		"convert to int32":       {image(2), chain.Convert("x", dtype.Int32), "to is int32, want uint8, float16"},
+		"convert of int64":       {of(dtype.Int64, 2), chain.Convert("x", dtype.Float32), "DType is int64, want uint8, float16"},
+		"convert to nothing":     {image(2), chain.Convert("x", dtype.Invalid), "to is invalid, want"},
+		"convert beyond memory":  {image(min(1<<62, math.MaxInt)), chain.Convert("x", dtype.Float32), "fits"},
+		"crop of two axes":       {image(4, 4), crop(2, 2, chain.CropOptions{}), "three axes"},
+		"crop beyond the image":  {image(4, 4, 3), crop(5, 2, chain.CropOptions{}), "Crop of x uint8[4 4 3]"},
+		"crop of planes":         {image(3, 8, 8), crop(4, 4, chain.CropOptions{}), "taken as [H W C]: Crop comes before a Normalize to planes"},
+		"crop of nothing":        {image(0, 4, 3), crop(1, 1, chain.CropOptions{Pad: 1}), "Height is 0"},
+		"crop to nothing":        {image(4, 4, 3), crop(0, 2, chain.CropOptions{}), "OutHeight is 0"},
+		"crop to MaxInt":         {image(4, 4, 3), crop(math.MaxInt, 2, chain.CropOptions{Pad: math.MaxInt}), fmt.Sprint("Pad is ", math.MaxInt)},
+		"crop that pads off":     {image(4, 4, 3), crop(2, 2, chain.CropOptions{Pad: -1}), "Pad is -1"},
+		"crop of a flip of 2":    {image(4, 4, 3), crop(2, 2, chain.CropOptions{FlipProbability: 2}), "FlipProbability is 2"},
+		"crop of a flip of NaN":  {image(4, 4, 3), crop(2, 2, chain.CropOptions{FlipProbability: math.NaN()}), "FlipProbability is NaN"},
+		"an Op of nothing":       {image(4), chain.Op{Field: "x"}, "an Op without a name of x uint8[4]: Op.Output is nil, want a function"},
 	} {
 		_, err := chain.New([]loader.Field{c.field}, c.op)
 		require.ErrorContains(t, err, c.want, name)
-		require.ErrorContains(t, err, "operation 0 on x", name)
+		require.ErrorContains(t, err, "chain: operation 0, ", name)
 	}
 	_, err := chain.New([]loader.Field{image(4), image(4)}, chain.Convert("x", dtype.Float32))
 	require.ErrorContains(t, err, "Fields[1] (x)")
@@ -192,13 +183,13 @@ func TestAChainSharesNothingWithItsCaller(t *testing.T) {
 	mean, deviation := []float32{.1, .2, .3}, []float32{1, 2, 4}
 	fields := []loader.Field{{Name: "image", DType: dtype.Uint8, Shape: slices.Clone(d.shape)}}
 	shaped := chain.Op{Field: "image",
-		Becomes: func(f loader.Field) (loader.Field, error) { f.Shape[0] = 99; f.Shape = d.shape; return f, nil },
+		Output: func(f loader.Field) (loader.Field, error) { f.Shape[0] = 99; f.Shape = d.shape; return f, nil },
 		Apply: func(s *device.Stream, out, in prefetch.Field, _ prefetch.Fields) error {
 			return s.CopyD2D(out.View, in.View)
 		}}
-	c, err := chain.New(fields, shaped, chain.Normalize("image", kernels.NormalizeParams{Mean: mean, Deviation: deviation, Layout: kernels.ToPlanar}))
+	c, err := chain.New(fields, shaped, chain.Normalize("image", chain.NormalizeOptions{Mean: mean, Std: deviation, Layout: kernels.ToPlanar}))
 	require.NoError(t, err)
-	require.Equal(t, []int{4, 2, 3}, fields[0].Shape, "Becomes got a copy")
+	require.Equal(t, []int{4, 2, 3}, fields[0].Shape, "Output got a copy")
 	mean[0], deviation[1] = 77, 77
 	fields[0].Name, fields[0].Shape[0] = "gone", 77
 	requireImages(t, d, []float32{.1, .2, .3}, []float32{1, 2, 4}, images(t, d, c))
@@ -208,7 +199,7 @@ func TestAChainSharesNothingWithItsCaller(t *testing.T) {
 // happen to agree.
 func TestATransformIsForItsFields(t *testing.T) {
 	made := tiles{4, []int{4, 4, 3}}
-	c := newChain(t, made, chain.Normalize("image", kernels.NormalizeParams{Layout: kernels.ToPlanar}))
+	c := newChain(t, made, chain.Normalize("image", chain.NormalizeOptions{Layout: kernels.ToPlanar}))
 	for want, d := range map[string]loader.Dataset{
 		"Transform.In has the field image uint8[4 4 3], the loader fills image uint8[2 8 3]": tiles{4, []int{2, 8, 3}},
 		"the loader fills the field label uint8,":                                            pictures{4},
