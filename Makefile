@@ -5,7 +5,7 @@ CLANG       ?= clang-14
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 linux/386
 
-.PHONY: all ci test race invariants lint cross ptx ptx-check bench train soak fuzz
+.PHONY: all ci test race invariants lint cross ptx ptx-check sizes bench train soak fuzz
 
 all: lint test
 
@@ -41,6 +41,10 @@ ptx:
 # The committed PTX is what the sources give.
 ptx-check: ptx
 	git diff --exit-code -- '*.ptx'
+
+# How large a program becomes that uses Leat, and whose code is in it.
+sizes:
+	@$(GO) run ./internal/sizes
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./loader ./prefetch ./kernels

@@ -10,6 +10,11 @@ import (
 // fallbackBudget serves where the machine doesn't say how much memory it has.
 const fallbackBudget = 1 << 30
 
+// The limits of control groups are read by a module from outside: there are two versions
+// of them, nested and mounted in several ways. It stands here and not in a package that
+// a program would have to import, because a default that is too large in a container
+// ends the process.
+
 // DefaultBudget is a quarter of the memory that this process may use: the least of
 // the machine's memory, the control group's limit and Go's own (GOMEMLIMIT). Pinned
 // memory can't be swapped out, and three quarters are left for all else.

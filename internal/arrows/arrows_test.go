@@ -12,9 +12,10 @@ import (
 const module = "github.com/leat-go/leat/"
 
 // deps are the packages that one of the module is built from.
-func deps(t *testing.T, pkg string) []string {
+func deps(t *testing.T, pkg string, flags ...string) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", module+pkg).CombinedOutput()
+	args := append([]string{"list", "-deps"}, flags...)
+	out, err := exec.Command("go", append(args, module+pkg)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return strings.Fields(string(out))
 }
@@ -41,9 +42,60 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// Only device/cuda calls C.
-func TestOnlyCUDAKnowsPurego(t *testing.T) {
-	for _, pkg := range []string{"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"} {
-		require.False(t, slices.ContainsFunc(deps(t, pkg), func(d string) bool { return strings.Contains(d, "purego") }), pkg)
+const (
+	purego   = "github.com/ebitengine/purego"
+	memlimit = "github.com/KimMachineGun/automemlimit/memlimit"
+	memory   = "github.com/pbnjay/memory" // automemlimit's
+)
+
+// foreign is what the packages that users import are built from, beside the standard
+// library, golang.org/x and this module. All else is in packages that stand in apart,
+// so that only those who import them link it.
+var foreign = map[string][]string{
+	"dtype":          nil,
+	"loader":         nil,
+	"loader/idx":     nil,
+	"device":         nil,
+	"device/driver":  nil,
+	"device/order":   nil,
+	"device/meter":   nil,
+	"device/cpu":     nil,
+	"device/cuda":    {purego}, // calls C
+	"device/auto":    {purego}, // opens device/cuda
+	"kernels":        nil,
+	"pinnedpool":     {memlimit, memory}, // the default budget
+	"prefetch":       {memlimit, memory},
+	"prefetch/chain": {memlimit, memory},
+}
+
+// apart are packages for one purpose, and what they are for.
+var apart = map[string]string{
+	"tensors":            "gorgonia.org/tensor",
+	"device/devicetest":  "tests of drivers",
+	"device/cuda/latch":  "tests of drivers",
+	"kernels/kerneltest": "tests of kernels",
+}
+
+func TestDependencies(t *testing.T) {
+	for pkg, may := range foreign {
+		for _, dep := range deps(t, pkg, "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}") {
+			ours := strings.HasPrefix(dep, module) || strings.HasPrefix(dep, "golang.org/x/")
+			require.True(t, ours || slices.ContainsFunc(may, func(m string) bool {
+				return dep == m || strings.HasPrefix(dep, m+"/")
+			}), "%s is built from %s", pkg, dep)
+		}
+	}
+}
+
+func TestEveryPackageOfUsersIsChecked(t *testing.T) {
+	out, err := exec.Command("go", "list", module+"...").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, path := range strings.Fields(string(out)) {
+		pkg := strings.TrimPrefix(path, module)
+		if strings.Contains(path, "/internal/") || strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "examples/") {
+			continue
+		}
+		_, listed := foreign[pkg]
+		require.True(t, listed || apart[pkg] != "", "%s stands in no list", pkg)
 	}
 }
