@@ -1,54 +1,68 @@
 package waitmodel
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 type kind int
 
 const (
 	record  kind = iota // done when the stream reaches it
 	wait                // holds the stream until another is done
-	copying             // on the engine for copies
-	kernel              // on the engine for kernels
+	copying             // on an engine for copies
+	kernel              // on an engine for kernels
 )
 
 // op is one operation of a stream.
 type op struct {
-	kind    kind
-	other   *op           // that a wait is for
-	cost    time.Duration // of a copy or a kernel
-	batches []int         // that it is about
-	offered bool          // to its engine
-	done    bool
-	end     time.Duration // known from its start on
+	kind      kind
+	other     *op           // that a wait is for
+	cost      time.Duration // of a copy or a kernel
+	batches   []int         // that it is about
+	submitted int           // its place among all operations
+	ready     time.Duration // when its stream came to it
+	offered   bool          // to the engines
+	done      bool
+	end       time.Duration // known from its start on
 }
 
 // stream does its operations one after the other.
 type stream struct{ queue []*op }
 
-func (s *stream) push(o *op) { s.queue = append(s.queue, o) }
-
-// engine runs one operation at a time.
-type engine struct {
-	op      *op
-	waiting []*op // in the order in which their streams reached them
+func (m *model) push(s *stream, o *op) {
+	m.submitted++
+	o.submitted = m.submitted
+	s.queue = append(s.queue, o)
 }
 
-func (m *model) engine(o *op) *engine { return &m.engines[o.kind-copying] }
+// engines run n operations at a time.
+type engines struct {
+	n                int
+	running, waiting []*op
+}
+
+func (m *model) engines(k kind) *engines {
+	if k == copying {
+		return &m.copier
+	}
+	return &m.computer
+}
 
 // upload is what timed events say of one upload.
 type upload struct {
 	started *op // the copy stream has come to the copy
 	copy    *op
-	reached *op // the compute stream has come to the wait for it, for the first time
+	reached *op // a compute stream has come to the wait for it, for the first time
 }
 
-// reach notes that compute comes to the batch's copy, if it is the first of its upload to be
-// delivered.
-func (m *model) reach(b *batch) {
+// reach notes that a stream comes to a copy, if that is the first to do so.
+func (m *model) reach(s *stream, o *op) {
 	for _, u := range m.uploads {
-		if u.copy == b.copy && u.reached == nil {
+		if u.copy == o && u.reached == nil {
 			u.reached = &op{kind: record}
-			m.compute.push(u.reached)
+			m.push(s, u.reached)
 		}
 	}
 }
@@ -63,45 +77,68 @@ func (m *model) measure() {
 
 // advance ends an operation, or lets a stream go on by one.
 func (m *model) advance() bool {
-	for i := range m.engines {
-		e := &m.engines[i]
-		if o := e.op; o != nil && o.end <= m.now {
-			e.op = nil
+	for _, e := range []*engines{&m.copier, &m.computer} {
+		if i := slices.IndexFunc(e.running, func(o *op) bool { return o.end <= m.now }); i >= 0 {
+			o := e.running[i]
+			e.running = slices.Delete(e.running, i, i+1)
 			o.done = true
 			m.ended(o)
 			return true
 		}
 	}
-	for _, s := range []*stream{&m.copies, &m.compute} {
-		if len(s.queue) == 0 {
-			continue
-		}
-		o := s.queue[0]
-		switch {
-		case o.kind == record:
-			o.done, o.end = true, m.now
-		case o.kind == wait && !o.other.done, o.kind >= copying && o.offered && !o.done:
-			continue
-		case o.kind >= copying && !o.offered:
-			o.offered = true
-			e := m.engine(o)
-			e.waiting = append(e.waiting, o)
+	if m.step(&m.copies) {
+		return true
+	}
+	for i := range m.computes {
+		if m.step(&m.computes[i]) {
 			return true
 		}
-		s.queue = s.queue[1:]
-		return true
 	}
 	return false
 }
 
-// start gives a free engine what has waited longest for it.
-func (m *model) start() bool {
-	for i := range m.engines {
-		if e := &m.engines[i]; e.op == nil && len(e.waiting) > 0 {
-			e.op, e.waiting = e.waiting[0], e.waiting[1:]
-			e.op.end = m.now + e.op.cost
+// step lets a stream go on by one operation.
+func (m *model) step(s *stream) bool {
+	if len(s.queue) == 0 {
+		return false
+	}
+	o := s.queue[0]
+	switch o.kind {
+	case record:
+		o.done, o.end = true, m.now
+	case wait:
+		if !o.other.done {
+			return false
+		}
+	default:
+		if !o.offered {
+			o.offered, o.ready = true, m.now
+			e := m.engines(o.kind)
+			e.waiting = append(e.waiting, o)
 			return true
 		}
+		if !o.done {
+			return false
+		}
+	}
+	s.queue = s.queue[1:]
+	return true
+}
+
+// start gives a free engine what was ready first, and of several what was submitted first. What
+// takes no time comes before all else.
+func (m *model) start() bool {
+	for _, e := range []*engines{&m.copier, &m.computer} {
+		if len(e.running) == e.n || len(e.waiting) == 0 {
+			continue
+		}
+		o := slices.MinFunc(e.waiting, func(a, b *op) int {
+			return cmp.Or(cmp.Compare(min(a.cost, 1), min(b.cost, 1)), cmp.Compare(a.ready, b.ready), cmp.Compare(a.submitted, b.submitted))
+		})
+		e.waiting = slices.DeleteFunc(e.waiting, func(w *op) bool { return w == o })
+		o.end = m.now + o.cost
+		e.running = append(e.running, o)
+		return true
 	}
 	return false
 }

@@ -11,16 +11,17 @@
 //
 // # The parts
 //
+//	device     streams in order, engines that run one copy or kernel at a time
 //	loader     opens the batches in order, each when there is a free host slot
 //	workers    an idle one claims the next row of the first batch that has one
 //	uploader   takes filled batches in order, waits for a free device slot, and submits
 //	           the copy behind what still uses that slot
-//	device     streams in order, engines that run one copy or kernel at a time
 //	consumer   calls Next, submits a step, works, and has the batch released
 //
-// What several parts do at one instant they do in the order above, again and again until
+// What several parts do at one instant they do one after the other, again and again until
 // none has anything left to do. Where the order matters, because one instant is the end
 // of two things that are not connected, the pipeline itself is free to choose: with
-// several batches a copy, whether a batch that is filled just then still travels.
-// Durations that don't add up to such coincidences avoid that.
+// several batches a copy, whether a batch that is filled just then still travels; with
+// several compute streams, whether one that finishes just then counts as free. Durations that
+// don't add up to such coincidences avoid that.
 package waitmodel

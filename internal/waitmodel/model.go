@@ -9,6 +9,9 @@ import (
 // never is later than any time.
 const never = time.Duration(math.MaxInt64)
 
+// epochEnd stands for an epoch's end among the batches that are ready.
+const epochEnd = -1
+
 // A model is a pipeline at one instant.
 type model struct {
 	Pipeline
@@ -20,20 +23,27 @@ type model struct {
 	freeHost  int // host slots
 	workers   []worker
 	gathered  []int // the batches of the next upload
+	complete  bool  // nothing more travels with them
 	taken     int   // how many batches the uploader has taken from the loader
 	blocked   *op   // the copy that the uploader is blocked in
-	freeSlots []*slot
-	ready     []int // uploaded and not delivered, in order
+	slots     []*slot
+	freeSlots []*slot // in the order in which they became free
+	ready     []int   // uploaded and not delivered, in order, with the epochs' ends
 	copies    stream
-	compute   stream
-	engines   [2]engine // for copies, for kernels
+	computes  []stream
+	turn      int // the compute stream whose turn it is
+	copier    engines
+	computer  engines
+	submitted int // operations
 	uploads   []*upload
 	consumer  consumer
 }
 
 type batch struct {
+	first   int // its first sample, in the epoch
 	rows    int
-	claimed int // rows that a worker has, or had
+	last    bool // of its epoch
+	claimed int  // rows that a worker has, or had
 	written int
 	back    bool // it is released
 	slot    *slot
@@ -52,8 +62,27 @@ type worker struct {
 
 // slot is a device slot.
 type slot struct {
-	left int // batches in it that are not released
-	use  *op // the record behind its last use, nil before its first
+	left  int    // batches in it that are not released
+	reads []read // of its last batches, by stream
+}
+
+// read is what a stream does with a slot's batches.
+type read struct {
+	stream  int
+	batches int
+	end     *op // nil until the last of the slot's batches is released
+}
+
+func (r *read) unfinished() bool { return r.end == nil || !r.end.done }
+
+// used reports whether a stream, any if it is negative, may still be at work on the slot.
+func (s *slot) used(stream int) bool {
+	for i := range s.reads {
+		if r := &s.reads[i]; (stream < 0 || r.stream == stream) && r.unfinished() {
+			return true
+		}
+	}
+	return false
 }
 
 // consumer is the loop: it waits in Next for a batch, or works on the one before.
@@ -64,12 +93,15 @@ type consumer struct {
 	done   bool
 }
 
-// Run is what the pipeline does, from its start until Next reports the epoch's end and the
-// device has come to rest.
+// Run is what the pipeline does, from its start until Next reports the last epoch's end and
+// the device has come to rest.
 func Run(p Pipeline) *Result {
 	m := &model{Pipeline: p, freeHost: p.HostSlots}
-	for at := 0; at < p.Samples; at += p.Batch {
-		m.batches = append(m.batches, batch{rows: min(p.Batch, p.Samples-at)})
+	for range max(1, p.Epochs) {
+		for at := 0; at < p.Samples; at += p.Batch {
+			rows := min(p.Batch, p.Samples-at)
+			m.batches = append(m.batches, batch{first: at, rows: rows, last: at+rows == p.Samples})
+		}
 	}
 	m.result.Times = make([]Times, len(m.batches))
 	for range p.Workers {
@@ -77,8 +109,11 @@ func Run(p Pipeline) *Result {
 	}
 	if d := p.Device; d != nil {
 		for range d.Slots {
-			m.freeSlots = append(m.freeSlots, new(slot))
+			m.slots = append(m.slots, new(slot))
 		}
+		m.freeSlots = append(m.freeSlots, m.slots...)
+		m.computes = make([]stream, max(1, d.Streams))
+		m.copier.n, m.computer.n = 1, max(1, d.Engines)
 	}
 	for {
 		m.settle()
@@ -96,10 +131,10 @@ func Run(p Pipeline) *Result {
 	return &m.result
 }
 
-// settle lets every part do all that it can at this instant. Engines take new work last, when
-// everything that becomes ready at the instant is.
+// settle lets every part do all that it can at this instant. A stream goes on as soon as it
+// can, engines take new work when everything that becomes ready at the instant is.
 func (m *model) settle() {
-	for m.read() || m.open() || m.work() || m.upload() || m.consume() || m.release() || m.advance() || m.start() {
+	for m.advance() || m.read() || m.open() || m.work() || m.upload() || m.consume() || m.release() || m.start() {
 	}
 }
 
@@ -116,9 +151,9 @@ func (m *model) nextEvent() time.Duration {
 			at(w.until)
 		}
 	}
-	for _, e := range m.engines {
-		if e.op != nil {
-			at(e.op.end)
+	for _, e := range []*engines{&m.copier, &m.computer} {
+		for _, o := range e.running {
+			at(o.end)
 		}
 	}
 	if m.consumer.inBody {
@@ -143,7 +178,7 @@ func (m *model) pass(d time.Duration) {
 	case !c.done:
 		*m.lacking(c.next) += d
 	}
-	if m.wantsSlot() {
+	if m.lacksSlot() {
 		r.WaitSlot += d
 	}
 	if m.opened < len(m.batches) && m.allFilled() { // it would be opened if there were a host slot
@@ -164,7 +199,7 @@ func (m *model) lacking(next int) *time.Duration {
 		return &r.WaitDevice // every host slot is in flight
 	case next >= m.opened:
 		return &r.WaitRelease // the consumer has every host slot
-	case m.batches[next].filled() && m.wantsSlot():
+	case m.batches[next].filled() && m.lacksSlot():
 		return &r.WaitRelease // and every device slot
 	case m.batches[next].filled():
 		return &r.WaitDevice

@@ -1,6 +1,9 @@
 package waitmodel
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Each of these does one thing that a part can do at this instant, and reports false if
 // there is none.
@@ -40,166 +43,219 @@ func (m *model) open() bool {
 
 // work gives an idle worker the next row of the first batch that has one.
 func (m *model) work() bool {
-	for i := range m.batches[:m.opened] {
-		b := &m.batches[i]
-		if b.claimed == b.rows {
-			continue
-		}
-		for j := range m.workers {
-			if w := &m.workers[j]; w.idle {
-				*w = worker{batch: i, until: m.now + m.Read(i*m.Batch+b.claimed)}
-				b.claimed++
-				return true
-			}
-		}
+	w := slices.IndexFunc(m.workers, func(w worker) bool { return w.idle })
+	if w < 0 {
 		return false
+	}
+	for i := range m.batches[:m.opened] {
+		if b := &m.batches[i]; b.claimed < b.rows {
+			m.workers[w] = worker{batch: i, until: m.now + m.Read(b.first+b.claimed)}
+			b.claimed++
+			return true
+		}
 	}
 	return false
 }
 
-// upload gathers filled batches and uploads them, or without a device passes them on.
+// upload gathers filled batches and uploads them.
 func (m *model) upload() bool {
-	d := m.Device
-	if d == nil {
+	switch {
+	case m.Device == nil:
 		return false
-	}
-	if m.blocked != nil {
-		if !m.blocked.done {
-			return false
+	case m.blocked != nil:
+		if m.blocked.done {
+			m.blocked = nil
+			m.deliverable()
+			return true
 		}
-		m.blocked = nil
-		m.deliverable()
+		return false
+	case m.gather():
 		return true
-	}
-	if m.gather() {
-		return true
-	}
-	if len(m.gathered) == 0 || m.gathering() || len(m.freeSlots) == 0 {
+	case !m.complete:
 		return false
 	}
 	s := m.takeSlot()
-	if s.use != nil {
-		m.copies.push(&op{kind: wait, other: s.use})
+	if s == nil {
+		return false
 	}
-	rows := 0
-	for _, i := range m.gathered {
-		rows += m.batches[i].rows
-		m.batches[i].slot = s
-		m.result.Times[i].Placed = m.now
-	}
-	s.left = len(m.gathered)
-	started, copying := &op{kind: record}, &op{kind: copying, cost: d.Copy(rows), batches: m.gathered}
-	m.copies.push(started)
-	m.copies.push(copying)
-	m.uploads = append(m.uploads, &upload{started: started, copy: copying})
-	m.result.Uploads++
-	for _, i := range m.gathered {
-		m.batches[i].copy = copying
-	}
-	if d.Blocking {
-		m.blocked = copying
+	m.complete = false
+	m.submit(s)
+	if m.Device.Blocking {
+		m.blocked = m.batches[m.gathered[0]].copy
 		return true
 	}
 	m.deliverable()
 	return true
 }
 
-// deliverable passes what was uploaded to the consumer.
-func (m *model) deliverable() {
-	m.ready = append(m.ready, m.gathered...)
-	m.gathered = nil
-}
-
-// gather takes one more batch into the next upload.
+// gather takes one more batch into the next upload, or finds that it is complete.
 func (m *model) gather() bool {
-	if m.taken == m.opened || !m.batches[m.taken].filled() || len(m.gathered) > 0 && m.closed() {
+	if m.complete {
 		return false
 	}
-	m.gathered = append(m.gathered, m.taken)
-	m.taken++
+	last := len(m.gathered) - 1
+	more := m.taken < m.opened && m.batches[m.taken].filled()
+	switch {
+	case last >= 0 && (last+1 == m.Device.BatchesPerCopy || m.batches[m.gathered[last]].last || !more && len(m.ready) == 0):
+		// It is full, the epoch ends, or the consumer has nothing else.
+		m.complete = true
+	case more:
+		m.gathered = append(m.gathered, m.taken)
+		m.taken++
+	default:
+		return false
+	}
 	return true
 }
 
-// gathering reports whether the uploader waits for one more batch.
-func (m *model) gathering() bool { return !m.closed() }
-
-// closed reports whether what is gathered travels as it is.
-func (m *model) closed() bool {
-	return len(m.gathered) == m.Device.BatchesPerCopy || // it is full
-		m.taken == len(m.batches) || // nothing more comes
-		len(m.ready) == 0 && !(m.taken < m.opened && m.batches[m.taken].filled()) // the consumer has nothing else
-}
-
-// wantsSlot reports whether the uploader waits for a device slot.
-func (m *model) wantsSlot() bool {
-	return m.Device != nil && m.blocked == nil && len(m.gathered) > 0 && !m.gathering() && len(m.freeSlots) == 0
-}
-
-// takeSlot is the first free slot whose last use is complete, or else the one that has been
-// free longest.
-func (m *model) takeSlot() *slot {
-	take := 0
-	for i, s := range m.freeSlots {
-		if s.use == nil || s.use.done {
-			take = i
-			break
-		}
+// submit submits the copy of what is gathered to a slot, behind what still uses that.
+func (m *model) submit(s *slot) {
+	for _, r := range s.reads {
+		m.push(&m.copies, &op{kind: wait, other: r.end})
 	}
-	s := m.freeSlots[take]
-	m.freeSlots = append(m.freeSlots[:take:take], m.freeSlots[take+1:]...)
+	s.reads, s.left = nil, len(m.gathered)
+	rows := 0
+	for _, i := range m.gathered {
+		rows += m.batches[i].rows
+	}
+	u := &upload{started: &op{kind: record}, copy: &op{kind: copying, cost: m.Device.Copy(rows), batches: m.gathered}}
+	m.push(&m.copies, u.started)
+	m.push(&m.copies, u.copy)
+	m.uploads = append(m.uploads, u)
+	m.result.Uploads++
+	for _, i := range m.gathered {
+		m.batches[i].slot, m.batches[i].copy = s, u.copy
+		m.result.Times[i].Placed = m.now
+	}
+}
+
+// deliverable passes what was uploaded to the consumer.
+func (m *model) deliverable() {
+	m.ready = append(m.ready, m.gathered...)
+	if m.batches[m.gathered[len(m.gathered)-1]].last {
+		m.ready = append(m.ready, epochEnd)
+	}
+	m.gathered = nil
+}
+
+// lacksSlot reports whether the uploader waits for a device slot and none is free.
+func (m *model) lacksSlot() bool { return m.complete && len(m.freeSlots) == 0 }
+
+// takeSlot is the first free slot whose use is over. One that is still used is taken only if
+// no other can be free sooner: all are free, and one stream uses them all.
+func (m *model) takeSlot() *slot {
+	if len(m.freeSlots) == 0 {
+		return nil
+	}
+	at := slices.IndexFunc(m.freeSlots, func(s *slot) bool { return !s.used(-1) })
+	if at < 0 {
+		if len(m.computes) > 1 && (len(m.freeSlots) < len(m.slots) || m.users() > 1) {
+			return nil
+		}
+		at = 0
+	}
+	s := m.freeSlots[at]
+	m.freeSlots = slices.Delete(m.freeSlots, at, at+1)
 	return s
 }
 
-// consume ends a body whose time is up, or delivers the batch that Next waits for.
+// users is how many streams may still be at work on slots.
+func (m *model) users() (n int) {
+	for stream := range m.computes {
+		if slices.ContainsFunc(m.slots, func(s *slot) bool { return s.used(stream) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// consume ends a body whose time is up, or takes what Next waits for.
 func (m *model) consume() bool {
 	c := &m.consumer
-	if c.done {
+	switch {
+	case c.done:
 		return false
+	case c.inBody:
+		return m.endBody()
+	case m.Device != nil && len(m.ready) > 0 && m.ready[0] == epochEnd:
+		m.ready = m.ready[1:] // what comes next is the next epoch's
+	case c.next == len(m.batches):
+		c.done = true
+		m.result.Ended = m.now
+	case m.Device != nil && len(m.ready) == 0, m.Device == nil && (c.next >= m.opened || !m.batches[c.next].filled()):
+		return false
+	default:
+		m.deliver(c.next)
+		c.next++
 	}
-	if c.inBody {
-		last := c.next - 1
-		if c.until == never && m.batches[last].step.done {
-			c.until = m.now + m.Body(last)
-			return true
-		}
-		if c.until > m.now {
-			return false
-		}
+	return true
+}
+
+func (m *model) endBody() bool {
+	c := &m.consumer
+	last := c.next - 1
+	switch {
+	case c.until == never && m.batches[last].step.done:
+		c.until = m.now + m.Body(last)
+	case c.until > m.now:
+		return false
+	default:
 		c.inBody = false
 		if m.Released == nil {
 			m.giveBack(last)
 		}
-		return true
 	}
-	switch {
-	case c.next == len(m.batches):
-		c.done = true
-		m.result.Ended = m.now
-		return true
-	case m.Device != nil && len(m.ready) == 0, m.Device == nil && (c.next >= m.opened || !m.batches[c.next].filled()):
-		return false
-	}
-	m.deliver(c.next)
-	c.next++
 	return true
 }
 
 // deliver hands a batch over and submits its step.
 func (m *model) deliver(i int) {
-	c, b := &m.consumer, &m.batches[i]
+	c := &m.consumer
 	m.result.Times[i].Delivered = m.now
-	c.inBody, c.until = true, never
-	if d := m.Device; d != nil {
-		m.ready = m.ready[1:]
-		m.reach(b)
-		m.compute.push(&op{kind: wait, other: b.copy})
-		b.step = &op{kind: kernel, cost: d.Step(i), batches: []int{i}}
-		m.compute.push(b.step)
-		if d.Synchronize {
+	c.inBody, c.until = true, m.now+m.Body(i)
+	d := m.Device
+	if d == nil {
+		return
+	}
+	m.ready = m.ready[1:]
+	at := m.nextStream()
+	stream, b := &m.computes[at], &m.batches[i]
+	m.reach(stream, b.copy)
+	m.push(stream, &op{kind: wait, other: b.copy})
+	b.step = &op{kind: kernel, cost: d.Step(i), batches: []int{i}}
+	m.push(stream, b.step)
+	if d.Synchronize {
+		c.until = never
+	}
+	for j := range b.slot.reads {
+		if r := &b.slot.reads[j]; r.stream == at {
+			r.batches++
 			return
 		}
 	}
-	c.until = m.now + m.Body(i)
+	b.slot.reads = append(b.slot.reads, read{stream: at, batches: 1})
+}
+
+// nextStream is the compute stream with the fewest batches that it has not finished, and of
+// those the next in turn.
+func (m *model) nextStream() int {
+	n := len(m.computes)
+	best, fewest := 0, -1
+	for i := range n {
+		stream, batches := (m.turn+i)%n, 0
+		for _, s := range m.slots {
+			for _, r := range s.reads {
+				if r.stream == stream && r.unfinished() {
+					batches += r.batches
+				}
+			}
+		}
+		if fewest < 0 || batches < fewest {
+			best, fewest = stream, batches
+		}
+	}
+	m.turn = (best + 1) % n
+	return best
 }
 
 // due is when a batch is released by another goroutine.
@@ -228,9 +284,14 @@ func (m *model) giveBack(i int) {
 		m.freeHost++
 		return
 	}
-	if b.slot.left--; b.slot.left == 0 {
-		b.slot.use = &op{kind: record}
-		m.compute.push(b.slot.use)
-		m.freeSlots = append(m.freeSlots, b.slot)
+	s := b.slot
+	if s.left--; s.left > 0 {
+		return
 	}
+	for j := range s.reads {
+		r := &s.reads[j]
+		r.end = &op{kind: record}
+		m.push(&m.computes[r.stream], r.end)
+	}
+	m.freeSlots = append(m.freeSlots, s)
 }

@@ -5,8 +5,9 @@ import "time"
 // A Pipeline is all that decides how the waits come about. Its functions are asked once for
 // each sample or batch.
 type Pipeline struct {
-	// Samples are read in order, in batches of Batch rows, the last of which may be short.
-	Samples, Batch int
+	// Samples are read in order in each of Epochs, 0 meaning 1, in batches of Batch rows;
+	// an epoch's last may be short. Batches are counted over all epochs.
+	Samples, Batch, Epochs int
 	// Workers read samples, one at a time each. Read is how long one takes.
 	Workers int
 	Read    func(sample int) time.Duration
@@ -21,7 +22,7 @@ type Pipeline struct {
 	Released func(batch int) time.Duration
 }
 
-// A Device has one engine for copies and one for kernels, and a stream for each.
+// A Device has one engine and one stream for copies.
 type Device struct {
 	// Slots is the number of device slots, each of BatchesPerCopy batches.
 	Slots, BatchesPerCopy int
@@ -29,6 +30,8 @@ type Device struct {
 	Copy func(rows int) time.Duration
 	// Blocking says that submitting a copy blocks until it is done, as from pageable memory.
 	Blocking bool
+	// Streams compute on batches, Engines run their kernels; 0 means 1 of each.
+	Streams, Engines int
 	// Step is how long the kernel takes that the body submits.
 	Step func(batch int) time.Duration
 	// Synchronize says that the body waits for its kernel first.

@@ -213,3 +213,88 @@ func TestRowsAreClaimedFromTheFirstBatchThatHasAny(t *testing.T) {
 	require.Zero(t, r.WaitOrder)
 	require.Equal(t, 33*ms, r.Busy)
 }
+
+// Several batches travel together where the consumer has another meanwhile.
+func TestTwoBatchesACopy(t *testing.T) {
+	//	reads    |0 1|1 2|2 3|3 4|4 5|5 6|
+	//	copies       |1 0 3|3 1 5|      |11 2,3 15|     |21 4,5 25|
+	//	loop     |0 1|0         11|1             21|2  31|3 41|4 51|5 61|
+	r := waitmodel.Run(waitmodel.Pipeline{
+		Samples: 6, Batch: 1, Workers: 1, HostSlots: 4, Read: always(ms), Body: always(10 * ms),
+		Device: &waitmodel.Device{Slots: 2, BatchesPerCopy: 2, Step: always(0),
+			Copy: func(rows int) time.Duration { return time.Duration(rows) * 2 * ms }},
+	})
+	require.Equal(t, 4, r.Uploads)
+	require.Equal(t, []time.Duration{3 * ms, 5 * ms, 15 * ms, 15 * ms, 25 * ms, 25 * ms}, times(r, copied))
+	require.Equal(t, 61*ms, r.Ended)
+	require.Equal(t, ms, r.Wait())
+	require.Equal(t, (7+10)*ms, r.WaitSlot, "from 4, when the third upload is complete, and from 11, when the fourth is")
+	require.Zero(t, r.WaitHostSlot)
+}
+
+func times(r *waitmodel.Result, of func(waitmodel.Times) time.Duration) (all []time.Duration) {
+	for _, b := range r.Times {
+		all = append(all, of(b))
+	}
+	return all
+}
+
+func copied(b waitmodel.Times) time.Duration   { return b.Copied }
+func computed(b waitmodel.Times) time.Duration { return b.Computed }
+
+// One step of 500 among others of 5, on two streams. The third batch comes when both
+// streams have one each, and so to the first again. All others pass it by.
+func TestASlowStepBesideFastOnes(t *testing.T) {
+	steps := func(i int) time.Duration {
+		if i == 0 {
+			return 500 * ms
+		}
+		return 5 * ms
+	}
+	r := waitmodel.Run(waitmodel.Pipeline{
+		Samples: 100, Batch: 1, Workers: 1, HostSlots: 8, Read: always(0), Body: always(0),
+		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(0), Streams: 2, Engines: 2, Step: steps},
+	})
+	done := times(r, computed)
+	require.Equal(t, []time.Duration{500 * ms, 5 * ms, 505 * ms, 10 * ms, 15 * ms}, done[:5])
+	require.Equal(t, 490*ms, done[99])
+	require.Equal(t, 480*ms, r.WaitDevice, "the last was delivered while the one before ran")
+	require.Zero(t, r.WaitSlot, "the loop releases at once")
+
+	// With a body the slot of the slow step is for a while the only one that is free. The copy
+	// into it would hold up all copies behind it.
+	//
+	//	loop     |1 0       8|8 1 15|15 2 22|22 3
+	//	steps 0  |1 0                                501|
+	//	      1              |8 1 13|15 2 20|22 3 27|
+	r = waitmodel.Run(waitmodel.Pipeline{
+		Samples: 60, Batch: 1, Workers: 1, HostSlots: 8, Read: always(ms), Body: always(7 * ms),
+		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(0), Streams: 2, Engines: 2, Step: steps},
+	})
+	done = times(r, computed)
+	require.Equal(t, []time.Duration{501 * ms, 13 * ms, 20 * ms, 27 * ms, 34 * ms}, done[:5])
+	require.Equal(t, time.Duration(1+59*7+5)*ms, done[59], "none waits for its step")
+	require.Equal(t, ms, r.Wait())
+}
+
+// On one engine the streams take turns by when their kernels are ready.
+func TestTwoStreamsOnOneEngine(t *testing.T) {
+	r := waitmodel.Run(waitmodel.Pipeline{
+		Samples: 4, Batch: 1, Workers: 1, HostSlots: 4, Read: always(ms), Body: always(0),
+		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(ms), Streams: 2, Step: always(10 * ms)},
+	})
+	require.Equal(t, []time.Duration{12 * ms, 22 * ms, 32 * ms, 42 * ms}, times(r, computed))
+}
+
+// An epoch's end is no wait: the next one's first batch is read meanwhile.
+func TestTheBorderOfTwoEpochs(t *testing.T) {
+	//	reads  |0 10|10 14|14 24|24 28|     rows of 6 and 4, and one of 4
+	//	loop        |10  |14    |24   |28
+	r := waitmodel.Run(waitmodel.Pipeline{
+		Samples: 3, Batch: 2, Epochs: 2, Workers: 1, HostSlots: 2, Read: each(6*ms, 4*ms, 4*ms), Body: always(0),
+	})
+	require.Equal(t, []time.Duration{10 * ms, 14 * ms, 24 * ms, 28 * ms},
+		times(r, func(b waitmodel.Times) time.Duration { return b.Delivered }))
+	require.Equal(t, 28*ms, r.Ended)
+	require.Equal(t, 28*ms, r.WaitProducer)
+}
