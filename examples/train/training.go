@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/auto"
+	"github.com/leat-go/leat/device/meter"
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/examples/train/mnist"
 	"github.com/leat-go/leat/examples/train/nn"
@@ -47,6 +48,7 @@ type training struct {
 	pf      *prefetch.Prefetcher // training samples
 	test    *prefetch.Prefetcher // test samples
 	net     *nn.Network
+	losses  *meter.Meter[float32] // of the steps, some time after they were submitted
 	batches int
 	closers []func() error // in order of making
 }
@@ -88,6 +90,10 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 		return t, err
 	}
 	t.onClose(t.net.Close)
+	if t.losses, err = meter.New[float32](t.dev); err != nil {
+		return t, err
+	}
+	t.onClose(t.losses.Close)
 	// Images cross the bus as uint8 and are normalised on the device, off the compute
 	// stream. Black stays 0: the matrix product on the CPU skips zeros.
 	transform, err := chain.New(train.Fields(), chain.Normalize("image", chain.NormalizeOptions{Std: []float32{0.3}}))
@@ -169,7 +175,10 @@ func (t *training) epoch(ctx context.Context, epoch int) (nn.Report, error) {
 		if err != nil {
 			return nn.Report{}, err
 		}
-		loss, err := t.net.LatestLoss(batch.Stream())
+		if err := t.losses.Push(batch.Stream(), t.net.Loss()); err != nil {
+			return nn.Report{}, err
+		}
+		loss, _, err := t.losses.Latest()
 		if err != nil {
 			return nn.Report{}, err
 		}

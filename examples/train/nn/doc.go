@@ -3,8 +3,8 @@
 // training code runs on each device that Leat knows.
 //
 // Step submits one training step and returns; nobody waits. Parameters,
-// activations, gradients and the losses themselves stay in device memory, and
-// Report brings the losses of an epoch back at its end.
+// activations, gradients and the losses themselves stay in device memory: Report brings
+// the losses of an epoch back at its end, and a meter.Meter reads Loss meanwhile.
 //
 // All sums have a fixed order: on one kind of device, the same seed and the same
 // batches give the same losses to the last bit.

@@ -26,8 +26,6 @@ type Network struct {
 	steps   int         // training steps submitted so far
 	used    int         // entries of losses, correct and samples in use
 
-	latest latest
-
 	initial *device.HostBuffer // the parameters' start, lent to the stream by New
 	report  *device.HostBuffer // losses and counts on their way to Report
 	owned   []interface{ Close() error }
@@ -65,7 +63,7 @@ func (n *Network) Close() error {
 		errs = append(errs, m.Close())
 	}
 	n.owned = nil
-	return errors.Join(append(errs, n.latest.close())...)
+	return errors.Join(errs...)
 }
 
 // Parameters is the number of trained values.
@@ -103,9 +101,7 @@ func (n *Network) allocate(d *device.Device) error {
 			activation: act.take(o.MaxBatch * out), activeGrad: actGrad.take(o.MaxBatch * out),
 		})
 	}
-	var err error
-	n.latest, err = newLatest(d)
-	return err
+	return nil
 }
 
 // initialise submits weights drawn uniformly with He's deviation, √(2/in), which

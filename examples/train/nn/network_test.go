@@ -121,31 +121,22 @@ func TestSamplesWithoutLabelTeachNothing(t *testing.T) {
 	}
 }
 
-func TestLatestLossNeverWaits(t *testing.T) {
+// The newest loss may be read on the device without waiting for the epoch's Report.
+func TestTheNewestLossIsTheReportsLast(t *testing.T) {
 	r := kerneltest.CPU(t)
 	net := newNetwork(t, r, Options{Inputs: 6, Classes: 4, MaxBatch: 3})
 	pixels, labels := samples(1, 3, 6, 4)
 	images, labelView := r.Upload(pixels), r.Upload(labels)
-	loss, err := net.LatestLoss(r.Stream)
-	require.NoError(t, err)
-	require.Zero(t, loss)
-
-	started, release := make(chan struct{}), make(chan struct{})
-	require.NoError(t, net.Step(r.Stream, images, labelView, 3))
-	require.NoError(t, r.Stream.HostFunc(func() { close(started); <-release }))
-	<-started
-	for range 3 { // asked for the loss behind a held stream
-		loss, err = net.LatestLoss(r.Stream)
-		require.NoError(t, err)
-		require.Zero(t, loss)
+	require.Zero(t, net.Loss())
+	var losses []float32
+	for range 3 {
+		require.NoError(t, net.Step(r.Stream, images, labelView, 3))
+		losses = append(losses, dtype.As[float32](r.Download(net.Loss()))...)
 	}
-	close(release)
-	require.NoError(t, r.Stream.Synchronize(t.Context()))
-	loss, err = net.LatestLoss(r.Stream)
-	require.NoError(t, err)
 	report, err := net.Report(t.Context(), r.Stream)
 	require.NoError(t, err)
-	require.Equal(t, report.Losses[0], loss)
+	require.Equal(t, report.Losses, losses)
+	require.Zero(t, net.Loss())
 }
 
 // No layer is wide enough for gonum to spread a product over goroutines, which it
@@ -158,9 +149,6 @@ func TestStepAllocatesNothing(t *testing.T) {
 	images, labelView := r.Upload(pixels), r.Upload(labels)
 	require.Zero(t, testing.AllocsPerRun(50, func() {
 		err := net.Step(r.Stream, images, labelView, n)
-		if err == nil {
-			_, err = net.LatestLoss(r.Stream)
-		}
 		if err == nil {
 			err = r.Stream.Synchronize(t.Context())
 		}

@@ -53,58 +53,12 @@ func (net *Network) sum(losses []float32, correct []uint32) Report {
 	return r
 }
 
-// latest carries one loss at a time to the host behind the training's back.
-type latest struct {
-	host    *device.HostBuffer
-	arrived *device.Event
-	asked   bool
-	loss    float32
-}
-
-func newLatest(d *device.Device) (latest, error) {
-	host, err := d.AllocHost(4, device.HostOptions{Pageable: true})
-	if err != nil {
-		return latest{}, err
-	}
-	arrived, err := d.NewEvent(device.EventOptions{Name: "nn latest loss"})
-	if err != nil {
-		return latest{host: host}, err
-	}
-	return latest{host: host, arrived: arrived}, nil
-}
-
-func (l *latest) close() error {
-	var err error
-	if l.arrived != nil {
-		err = l.arrived.Close()
-	}
-	if l.host != nil {
-		if e := l.host.Close(); err == nil {
-			err = e
-		}
-	}
-	*l = latest{}
-	return err
-}
-
-// LatestLoss is the newest loss that has reached the host, 0 before the first. It
-// also asks s for that of the newest step, for the next call to find. It never
-// waits: a progress line calls it as often as it is drawn.
-func (net *Network) LatestLoss(s *device.Stream) (float32, error) {
-	l := &net.latest
-	if l.asked {
-		done, err := l.arrived.Done()
-		if err != nil || !done {
-			return l.loss, err
-		}
-		l.loss, l.asked = dtype.As[float32](l.host.Bytes())[0], false
-	}
+// Loss is the newest step's loss in device memory, a float32. It is overwritten by the
+// first step after the next Report. Before the first step, and right after a Report, it
+// is empty.
+func (net *Network) Loss() device.View {
 	if net.used == 0 {
-		return l.loss, nil
+		return device.View{}
 	}
-	if err := s.CopyD2H(l.host.Bytes(), net.losses.Slice(int64(net.used-1)*4, 4)); err != nil {
-		return l.loss, err
-	}
-	l.asked = true
-	return l.loss, s.Record(l.arrived)
+	return net.losses.Slice(int64(net.used-1)*4, 4)
 }
