@@ -16,8 +16,8 @@ type Buffer struct {
 // Alloc returns bytes of device memory, aligned to 256. The caller owns it until
 // Close. Its contents are undefined.
 func (d *Device) Alloc(bytes int64) (*Buffer, error) {
-	if bytes < 0 {
-		return nil, d.invalid("Alloc", fmt.Sprintf("%d bytes asked for", bytes))
+	if err := d.refuse("Alloc", notNegative(bytes)); err != nil {
+		return nil, err
 	}
 	b := &Buffer{view: View{dev: d, owner: new(closing), bytes: bytes}, owned: bytes > 0}
 	if bytes > 0 {
@@ -137,13 +137,15 @@ type HostBuffer struct {
 // AllocHost returns page-aligned pinned memory. The caller owns it until Close.
 // Where memory may not be locked the error is ErrOutOfMemory with a hint.
 func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
-	switch {
-	case bytes < 0:
-		return nil, d.invalid("AllocHost", fmt.Sprintf("%d bytes asked for", bytes))
-	case o.ReadOnly:
-		return nil, d.invalid("AllocHost", "ReadOnly is for RegisterHost")
-	case o.Locked && o.Pageable:
-		return nil, d.invalid("AllocHost", "Locked and Pageable are asked for, want one of the two")
+	mistakes := []*OptionError{notNegative(bytes)}
+	if o.ReadOnly {
+		mistakes = append(mistakes, &OptionError{Option: "ReadOnly", Value: true, Want: "false: it is for RegisterHost"})
+	}
+	if o.Locked && o.Pageable {
+		mistakes = append(mistakes, &OptionError{Option: "Pageable", Value: true, Want: "false, since Locked is true"})
+	}
+	if err := d.refuse("AllocHost", mistakes...); err != nil {
+		return nil, err
 	}
 	h := &HostBuffer{dev: d}
 	if bytes > 0 {
@@ -164,11 +166,15 @@ func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
 // memory of a process in which a C library forks should be kept out of the children,
 // with MADV_DONTFORK on Linux, or a GPU may go on reading the pages of before.
 func (d *Device) RegisterHost(mem []byte, o HostOptions) (*HostBuffer, error) {
+	var mistakes []*OptionError
 	if len(mem) == 0 {
-		return nil, d.invalid("RegisterHost", "no memory to register")
+		mistakes = append(mistakes, &OptionError{Option: "len(mem)", Value: 0, Want: "1 or more"})
 	}
 	if o.Pageable {
-		return nil, d.invalid("RegisterHost", "Pageable is for AllocHost: memory that is not to be locked need not be registered")
+		mistakes = append(mistakes, &OptionError{Option: "Pageable", Value: true, Want: "false: memory that is not to be locked need not be registered"})
+	}
+	if err := d.refuse("RegisterHost", mistakes...); err != nil {
+		return nil, err
 	}
 	if err := d.drv.RegisterHost(mem, o.config()); err != nil {
 		return nil, err

@@ -142,7 +142,7 @@ func TestSizesAtTheirExtremes(t *testing.T) {
 		}
 	}
 	_, err = d.AllocHost(8, device.HostOptions{Locked: true, Pageable: true})
-	require.ErrorContains(t, err, "Locked and Pageable")
+	require.ErrorContains(t, err, "Pageable is true, want false, since Locked is true")
 	_, err = d.AllocHost(8, device.HostOptions{ReadOnly: true})
 	require.ErrorContains(t, err, "ReadOnly")
 	_, err = d.RegisterHost(make([]byte, 8), device.HostOptions{Pageable: true})

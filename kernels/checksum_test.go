@@ -51,8 +51,8 @@ func TestChecksumSeesWhatGoesWrongWithBatches(t *testing.T) {
 func TestChecksumMistakes(t *testing.T) {
 	r := kerneltest.CPU(t)
 	err := Checksum(r.Stream, r.Alloc(16).Slice(4, 4), r.Alloc(1))
-	require.ErrorContains(t, err, "out has 4 bytes, want 8")
-	require.ErrorContains(t, err, "out is not aligned to 8")
+	require.ErrorContains(t, err, "out.Size() is 4, want 8")
+	require.ErrorContains(t, err, "out.Address() % 8 is")
 }
 
 func checksummed(r *kerneltest.Rig, in []byte, from int64) uint64 {

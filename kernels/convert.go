@@ -13,18 +13,16 @@ func Convert(s *device.Stream, out, in device.View, to, from dtype.Type) error {
 	var m mistakes
 	toIndex, fromIndex := convertible(to), convertible(from)
 	if fromIndex < 0 {
-		m.addf("from is %v, want uint8, float16, bfloat16 or float32", from)
+		m.add("from", from, convertibles)
 	}
 	if toIndex < 0 {
-		m.addf("to is %v, want uint8, float16, bfloat16 or float32", to)
+		m.add("to", to, convertibles)
 	}
 	if len(m) > 0 {
 		return m.err("Convert")
 	}
 	n := in.Size() / int64(from.Size())
-	if in.Size()%int64(from.Size()) != 0 {
-		m.addf("in has %d bytes, want a multiple of %d", in.Size(), from.Size())
-	}
+	m.whole("in", in, int64(from.Size()))
 	m.length("out", out, n, int64(to.Size()), "to")
 	m.apart("out", out, "in", in)
 	m.view(s, "out", out, to.Size())
@@ -45,6 +43,9 @@ func Convert(s *device.Stream, out, in device.View, to, from dtype.Type) error {
 
 // Convertible reports whether Convert and Fill take elements of type t.
 func Convertible(t dtype.Type) bool { return convertible(t) >= 0 }
+
+// convertibles are the types that Convert and Fill take, in words.
+const convertibles = "uint8, float16, bfloat16 or float32"
 
 // convertible numbers the types of convertKernels: -1 for any other.
 func convertible(t dtype.Type) int {

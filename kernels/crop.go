@@ -111,19 +111,22 @@ func (p *CropParams) mistakes() (m mistakes) {
 		{"PixelBytes", p.PixelBytes, 1}, {"Pad", p.Pad, 0},
 	} {
 		if f.v < f.min || f.v > most {
-			m.addf("%s is %d, want %d to %d", f.name, f.v, f.min, most)
+			m.add(f.name, f.v, "%d to %d", f.min, most)
 		}
 	}
 	if !(p.FlipProbability >= 0 && p.FlipProbability <= 1) {
-		m.addf("FlipProbability is %v, want 0 to 1", p.FlipProbability)
+		m.add("FlipProbability", p.FlipProbability, "0 to 1")
 	}
 	return m
 }
 
 func (p *CropParams) fits(m *mistakes) {
-	if tops, lefts := p.margins(); tops < 0 || lefts < 0 {
-		m.addf("OutHeight and OutWidth: a crop of %d×%d does not fit into %d×%d (Height, Width) with a padding of %d (Pad)",
-			p.OutHeight, p.OutWidth, p.Height, p.Width, p.Pad)
+	tops, lefts := p.margins()
+	if tops < 0 {
+		m.add("OutHeight", p.OutHeight, "at most %d: Height is %d, Pad %d", p.OutHeight+tops, p.Height, p.Pad)
+	}
+	if lefts < 0 {
+		m.add("OutWidth", p.OutWidth, "at most %d: Width is %d, Pad %d", p.OutWidth+lefts, p.Width, p.Pad)
 	}
 }
 
@@ -134,9 +137,7 @@ func (p *CropParams) check(s *device.Stream, out, in device.View) (n int64, err 
 	}
 	p.fits(&m)
 	image := int64(p.Height) * int64(p.Width) * int64(p.PixelBytes)
-	if in.Size()%image != 0 {
-		m.addf("in has %d bytes, want a multiple of %d", in.Size(), image)
-	}
+	m.whole("in", in, image)
 	n = in.Size() / image
 	m.length("out", out, n, int64(p.OutHeight)*int64(p.OutWidth)*int64(p.PixelBytes), "OutHeight·OutWidth·PixelBytes")
 	m.apart("out", out, "in", in)

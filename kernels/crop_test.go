@@ -102,7 +102,7 @@ func TestCropNamesEveryMistake(t *testing.T) {
 		require.ErrorContains(t, err, part)
 	}
 	err = Crop(r.Stream, r.Alloc(4), r.Alloc(5), CropParams{Height: 2, Width: 2, OutHeight: 3, OutWidth: 2, PixelBytes: 1})
-	for _, part := range []string{"3×2 does not fit into 2×2", "in has 5 bytes", "out has 4 bytes, want 6"} {
+	for _, part := range []string{"OutHeight is 3, want at most 2", "in.Size() is 5", "out.Size() is 4, want 6"} {
 		require.ErrorContains(t, err, part)
 	}
 }

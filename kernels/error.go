@@ -21,22 +21,29 @@ type Error struct {
 
 func (e *Error) Error() string { return "kernels: " + e.Op + ": " + e.Err.Error() }
 
-// Unwrap leads to the mistakes and to device.ErrInvalid.
-func (e *Error) Unwrap() []error { return []error{e.Err, device.ErrInvalid} }
+// Unwrap leads to the mistakes.
+func (e *Error) Unwrap() error { return e.Err }
+
+// OptionError is one mistake: a field of a Params structure, or a parameter of the
+// function, and what it should be. The size of a View is "out.Size()", its alignment
+// "out.Address() % 4". It is package device's.
+type OptionError = device.OptionError
 
 // mistakes gathers what is wrong with a call. Only a wrong call allocates.
 type mistakes []error
 
-var errNoStream = errors.New("the stream is nil")
+// add is a mistake: option is value, and should be what want, a format, says.
+func (m *mistakes) add(option string, value any, want string, args ...any) {
+	*m = append(*m, &OptionError{Option: option, Value: value, Want: fmt.Sprintf(want, args...)})
+}
 
 // stream checks that there is one.
 func (m *mistakes) stream(s *device.Stream) {
-	if s == nil && !slices.Contains(*m, errNoStream) {
-		*m = append(*m, errNoStream)
+	missing := func(e error) bool { return e.(*OptionError).Option == "s" }
+	if s == nil && !slices.ContainsFunc(*m, missing) {
+		m.add("s", nil, "a stream")
 	}
 }
-
-func (m *mistakes) addf(format string, args ...any) { *m = append(*m, fmt.Errorf(format, args...)) }
 
 // view checks that v is memory of s's device, aligned to align bytes.
 func (m *mistakes) view(s *device.Stream, name string, v device.View, align int) {
@@ -45,14 +52,21 @@ func (m *mistakes) view(s *device.Stream, name string, v device.View, align int)
 	case s == nil || v.Size() == 0:
 		return
 	case v.Size() < 0:
-		*m = append(*m, fmt.Errorf("%s has %d bytes, want 0 or more", name, v.Size()))
+		m.add(name+".Size()", v.Size(), "0 or more")
 		return
 	}
 	if v.Device() != s.Device() {
-		*m = append(*m, fmt.Errorf("%s is memory of another device than the stream's", name))
+		m.add(name+".Device()", v.Device(), "the stream's, %v", s.Device())
 	}
-	if uint64(v.Address())%uint64(align) != 0 {
-		*m = append(*m, fmt.Errorf("%s is not aligned to %d bytes", name, align))
+	if off := uint64(v.Address()) % uint64(align); off != 0 {
+		m.add(fmt.Sprintf("%s.Address() %% %d", name, align), off, "0, for elements of %d bytes", align)
+	}
+}
+
+// whole checks that v's size is a multiple of unit, which is more than 0.
+func (m *mistakes) whole(name string, v device.View, unit int64) {
+	if v.Size()%unit != 0 {
+		m.add(name+".Size()", v.Size(), "a multiple of %d", unit)
 	}
 }
 
@@ -62,9 +76,9 @@ func (m *mistakes) length(name string, v device.View, n, size int64, of string) 
 	want, ok := multiply(n, size)
 	switch {
 	case !ok:
-		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d times %d (%s), which is more than 2^63", name, v.Size(), n, size, of))
+		m.add(name+".Size()", v.Size(), "%d times %d (%s), which is more than 2^63", n, size, of)
 	case v.Size() != want:
-		*m = append(*m, fmt.Errorf("%s has %d bytes, want %d", name, v.Size(), want))
+		m.add(name+".Size()", v.Size(), "%d", want)
 	}
 }
 
@@ -72,7 +86,7 @@ func (m *mistakes) length(name string, v device.View, n, size int64, of string) 
 // so that one would read what another has overwritten.
 func (m *mistakes) apart(outName string, out device.View, inName string, in device.View) {
 	if len(*m) == 0 && out.Overlaps(in) {
-		*m = append(*m, fmt.Errorf("%s and %s overlap", outName, inName))
+		m.add(fmt.Sprintf("%s.Overlaps(%s)", outName, inName), true, "false, since threads run in any order")
 	}
 }
 

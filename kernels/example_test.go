@@ -58,8 +58,8 @@ func ExampleError() {
 	fmt.Println(err)
 	// Output:
 	// kernels: OneHot: Classes is 0, want 1 to 2^31-1
-	// kernels: OneHot: labels has 10 bytes, want a multiple of 4
-	// out has 10 bytes, want 56
+	// kernels: OneHot: labels.Size() is 10, want a multiple of 4
+	// out.Size() is 10, want 56
 }
 
 // A crop depends on the seed, the epoch and the sample's position, and on nothing

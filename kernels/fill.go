@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/leat-go/leat/device"
@@ -12,13 +11,11 @@ import (
 // Convert rounds. t is Uint8, Float16, BFloat16 or Float32.
 func Fill(s *device.Stream, out device.View, t dtype.Type, value float32) error {
 	var m mistakes
-	pattern, err := fillPattern(t, value)
-	if err != nil {
-		m = append(m, err)
+	pattern, ok := fillPattern(t, value)
+	if !ok {
+		m.add("t", t, convertibles)
 	} else {
-		if out.Size()%int64(t.Size()) != 0 {
-			m.addf("out has %d bytes, want a multiple of %d", out.Size(), t.Size())
-		}
+		m.whole("out", out, int64(t.Size()))
 		m.view(s, "out", out, t.Size())
 	}
 	if err := m.err("Fill"); err != nil || out.Size() == 0 {
@@ -39,18 +36,18 @@ func Fill(s *device.Stream, out device.View, t dtype.Type, value float32) error 
 	return s.Launch(&l)
 }
 
-func fillPattern(t dtype.Type, value float32) (uint32, error) {
+func fillPattern(t dtype.Type, value float32) (pattern uint32, ok bool) {
 	switch t {
 	case dtype.Uint8:
-		return uint32(ToUint8(value)), nil
+		return uint32(ToUint8(value)), true
 	case dtype.Float16:
-		return uint32(ToFloat16(value)), nil
+		return uint32(ToFloat16(value)), true
 	case dtype.BFloat16:
-		return uint32(ToBFloat16(value)), nil
+		return uint32(ToBFloat16(value)), true
 	case dtype.Float32:
-		return math.Float32bits(value), nil
+		return math.Float32bits(value), true
 	}
-	return 0, fmt.Errorf("type is %v, want uint8, float16, bfloat16 or float32", t)
+	return 0, false
 }
 
 var (

@@ -20,8 +20,8 @@ func TestFill(t *testing.T) {
 			require.Equal(t, fromFloat32(typ, 2.5), got[:typ.Size()], "%v", typ)
 		}
 	}
-	require.ErrorContains(t, Fill(r.Stream, r.Alloc(4), dtype.Int8, 0), "type is int8")
-	require.ErrorContains(t, Fill(r.Stream, r.Alloc(3), dtype.Float16, 0), "out has 3 bytes")
+	require.ErrorContains(t, Fill(r.Stream, r.Alloc(4), dtype.Int8, 0), "t is int8")
+	require.ErrorContains(t, Fill(r.Stream, r.Alloc(3), dtype.Float16, 0), "out.Size() is 3")
 }
 
 func TestSpinTakesItsTime(t *testing.T) {
@@ -33,6 +33,6 @@ func TestSpinTakesItsTime(t *testing.T) {
 		require.Zero(t, time.Since(start), "the caller doesn't wait")
 		require.NoError(t, r.Stream.Synchronize(t.Context()))
 		require.Equal(t, 7*time.Millisecond, time.Since(start))
-		require.ErrorContains(t, Spin(r.Stream, -1), "time is -1ns")
+		require.ErrorContains(t, Spin(r.Stream, -1), "d is -1ns")
 	})
 }

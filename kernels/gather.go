@@ -49,13 +49,13 @@ func (p *GatherParams) Validate() error { return p.mistakes().err("Gather") }
 
 func (p *GatherParams) mistakes() (m mistakes) {
 	if p.Index != dtype.Int32 && p.Index != dtype.Int64 {
-		m.addf("Index is %v, want int32 or int64", p.Index)
+		m.add("Index", p.Index, "int32 or int64")
 	}
 	if p.RowBytes < 1 {
-		m.addf("RowBytes is %d, want 1 or more", p.RowBytes)
+		m.add("RowBytes", p.RowBytes, "1 or more")
 	}
 	if p.Blocks < 0 || p.Blocks > 1<<16 {
-		m.addf("Blocks is %d, want 0 to 65536", p.Blocks)
+		m.add("Blocks", p.Blocks, "0 to 65536")
 	}
 	return m
 }
@@ -66,12 +66,8 @@ func (p *GatherParams) check(s *device.Stream, out, table, index device.View) (n
 		return 0, m.err("Gather")
 	}
 	size := int64(p.Index.Size())
-	if index.Size()%size != 0 {
-		m.addf("index has %d bytes, want a multiple of %d", index.Size(), size)
-	}
-	if table.Size()%p.RowBytes != 0 {
-		m.addf("table has %d bytes, want a multiple of %d", table.Size(), p.RowBytes)
-	}
+	m.whole("index", index, size)
+	m.whole("table", table, p.RowBytes)
 	n = index.Size() / size
 	m.length("out", out, n, p.RowBytes, "RowBytes")
 	m.apart("out", out, "table", table)

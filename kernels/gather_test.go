@@ -47,7 +47,7 @@ func TestGatherNamesEveryMistake(t *testing.T) {
 		require.ErrorContains(t, err, part)
 	}
 	err = Gather(r.Stream, r.Alloc(4), r.Alloc(4), r.Alloc(8).Slice(1, 6), GatherParams{Index: dtype.Int32, RowBytes: 3})
-	for _, part := range []string{"index has 6 bytes", "table has 4 bytes", "out has 4 bytes, want 3", "index is not aligned to 4"} {
+	for _, part := range []string{"index.Size() is 6", "table.Size() is 4", "out.Size() is 4, want 3", "index.Address() % 4 is"} {
 		require.ErrorContains(t, err, part)
 	}
 }

@@ -28,7 +28,7 @@ func TestACallWithoutAStreamIsRefused(t *testing.T) {
 	} {
 		var refused *Error
 		require.ErrorAs(t, err, &refused, name)
-		require.ErrorContains(t, err, "the stream is nil", name)
+		require.ErrorContains(t, err, "s is <nil>, want a stream", name)
 		require.ErrorIs(t, err, device.ErrInvalid, name)
 	}
 }

@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"fmt"
+
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/dtype"
 )
@@ -124,38 +126,40 @@ func (p *NormalizeParams) Validate() error { return p.mistakes().err("Normalize"
 func (p *NormalizeParams) mistakes() (m mistakes) {
 	channels := p.channels()
 	if channels < 1 || channels > MaxChannels {
-		m.addf("Channels: there are %d channels, want 1 to %d", channels, MaxChannels)
+		m.add("Channels", channels, "1 to %d", MaxChannels)
 	}
-	mean, deviation := len(p.Mean), len(p.Deviation)
-	if mean > 1 && mean != channels || deviation > 1 && deviation != channels {
-		m.addf("Mean has %d values and Deviation %d, want none, 1 or one for each of the %d channels", mean, deviation, channels)
+	for _, f := range [...]struct {
+		name string
+		n    int
+	}{{"Mean", len(p.Mean)}, {"Deviation", len(p.Deviation)}} {
+		if f.n > 1 && f.n != channels {
+			m.add("len("+f.name+")", f.n, "0, 1 or %d (Channels)", channels)
+		}
 	}
 	for c := range min(channels, MaxChannels) {
 		scale, bias := p.coefficients(c)
 		if scale-scale != 0 || bias-bias != 0 { // infinite or NaN
-			m.addf("Mean and Deviation of channel %d give %v·v + %v, want finite numbers", c, scale, bias)
+			m.add(fmt.Sprintf("1/Deviation[%d] and -Mean[%[1]d]/Deviation[%[1]d]", c), [2]float32{scale * 255, bias}, "finite numbers")
 		}
 	}
 	if p.Layout >= layouts {
-		m.addf("Layout is %d, want Interleaved, ToPlanar or Planar", p.Layout)
+		m.add("Layout", int(p.Layout), "Interleaved, ToPlanar or Planar")
 	}
 	if p.Pixels < 0 || p.Layout != Interleaved && p.Pixels == 0 {
-		m.addf("Pixels is %d, want more than 0 for layout %v", p.Pixels, p.Layout)
+		m.add("Pixels", p.Pixels, "more than 0 for layout %v", p.Layout)
 	}
 	if half(p.out()) < 0 {
-		m.addf("Out is %v, want float32, float16 or bfloat16", p.Out)
+		m.add("Out", p.Out, "float32, float16 or bfloat16")
 	}
 	return m
 }
 
 func (p *NormalizeParams) check(s *device.Stream, out, in device.View) error {
 	m := p.mistakes()
-	sample, ok := multiply(int64(max(1, p.channels())), max(1, p.Pixels))
-	switch {
-	case !ok:
-		m.addf("in has %d bytes, want a multiple of %d times %d (Pixels), which is more than 2^63", in.Size(), p.channels(), p.Pixels)
-	case in.Size()%sample != 0:
-		m.addf("in has %d bytes, want a multiple of %d", in.Size(), sample)
+	if sample, ok := multiply(int64(max(1, p.channels())), max(1, p.Pixels)); ok {
+		m.whole("in", in, sample)
+	} else {
+		m.add("in.Size()", in.Size(), "a multiple of %d times %d (Pixels), which is more than 2^63", p.channels(), p.Pixels)
 	}
 	if t := p.out(); half(t) >= 0 {
 		m.length("out", out, in.Size(), int64(t.Size()), "Out")

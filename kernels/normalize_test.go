@@ -87,11 +87,16 @@ func TestNormalizeNamesEveryMistake(t *testing.T) {
 	require.ErrorAs(t, err, &typed)
 	require.Equal(t, "Normalize", typed.Op)
 	require.ErrorIs(t, err, device.ErrInvalid)
-	for _, part := range []string{"Mean has 3", "channel 1", "Pixels is 0", "multiple of 3", "Out is int8", "another device"} {
+	for _, part := range []string{"len(Deviation) is 2, want 0, 1 or 3", "1/Deviation[1]", "Pixels is 0", "multiple of 3", "Out is int8", "in.Device() is"} {
 		require.ErrorContains(t, err, part)
 	}
+	mistakes := typed.Err.(interface{ Unwrap() []error }).Unwrap()
+	require.Len(t, mistakes, 6, "each is one of its own")
+	for _, mistake := range mistakes {
+		require.IsType(t, &OptionError{}, mistake)
+	}
 	err = Normalize(r.Stream, r.Alloc(16).Slice(2, 8), r.Alloc(4), NormalizeParams{Mean: make([]float32, 9), Layout: 7})
-	for _, part := range []string{"9 channels", "Layout is 7", "out has 8 bytes", "aligned to 4"} {
+	for _, part := range []string{"Channels is 9", "Layout is 7", "out.Size() is 8", "out.Address() % 4 is 2"} {
 		require.ErrorContains(t, err, part)
 	}
 }

@@ -41,10 +41,10 @@ func (p *OneHotParams) Validate() error { return p.mistakes().err("OneHot") }
 
 func (p *OneHotParams) mistakes() (m mistakes) {
 	if p.kernel() == nil {
-		m.addf("Labels is %v, want uint8, int32 or int64", p.Labels)
+		m.add("Labels", p.Labels, "uint8, int32 or int64")
 	}
 	if p.Classes < 1 || p.Classes > math.MaxInt32 {
-		m.addf("Classes is %d, want 1 to 2^31-1", p.Classes)
+		m.add("Classes", p.Classes, "1 to 2^31-1")
 	}
 	return m
 }
@@ -67,9 +67,7 @@ func (p *OneHotParams) check(s *device.Stream, out, labels device.View) (*device
 	kernel := p.kernel()
 	if len(m) == 0 {
 		size := int64(p.Labels.Size())
-		if labels.Size()%size != 0 {
-			m.addf("labels has %d bytes, want a multiple of %d", labels.Size(), size)
-		}
+		m.whole("labels", labels, size)
 		m.view(s, "labels", labels, int(size))
 		m.length("out", out, labels.Size()/size, int64(p.Classes)*4, "4·Classes")
 		m.apart("out", out, "labels", labels)

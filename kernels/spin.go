@@ -18,7 +18,7 @@ func Spin(s *device.Stream, d time.Duration) error {
 	var m mistakes
 	m.stream(s)
 	if d < 0 || d > maxSpin {
-		m.addf("time is %v, want 0 to %v", d, maxSpin)
+		m.add("d", d, "0 to %v", maxSpin)
 	}
 	if err := m.err("Spin"); err != nil || d == 0 {
 		return err

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/driver"
 )
 
@@ -46,7 +47,7 @@ const PoisonByte = 0xff
 
 func (a *Adversary) validate() []error {
 	if a.Delay < 0 {
-		return []error{fmt.Errorf("Adversary.Delay is %v, want 0 or more", a.Delay)}
+		return []error{&device.OptionError{Option: "Adversary.Delay", Value: a.Delay, Want: "0 or more"}}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -229,4 +230,10 @@ func TestBadOptions(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, field)
 	}
+	var e *device.Error
+	require.ErrorAs(t, err, &e)
+	for _, mistake := range e.Err.(interface{ Unwrap() []error }).Unwrap() {
+		require.IsType(t, &device.OptionError{}, mistake)
+	}
+	require.Equal(t, 1, strings.Count(err.Error(), "cpu:"), "nothing is prefixed twice")
 }

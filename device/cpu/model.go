@@ -1,10 +1,10 @@
 package cpu
 
 import (
-	"fmt"
 	"math"
 	"time"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/driver"
 )
 
@@ -79,22 +79,26 @@ type Model struct {
 
 func (m *Model) validate() []error {
 	var errs []error
+	refuse := func(name string, value any, want string) {
+		errs = append(errs, &device.OptionError{Option: "Model." + name, Value: value, Want: want})
+	}
 	for _, f := range []struct {
 		name  string
 		value int64
-	}{
-		{"MemoryBytes", m.MemoryBytes},
-		{"CopyEngines", int64(m.CopyEngines)},
-		{"ComputeEngines", int64(m.ComputeEngines)},
-		{"H2D.Latency", int64(m.H2D.Latency)},
-		{"D2H.Latency", int64(m.D2H.Latency)},
-		{"D2D.Latency", int64(m.D2D.Latency)},
-		{"Peer.Latency", int64(m.Peer.Latency)},
-		{"Pageable.Latency", int64(m.Pageable.Latency)},
-		{"KernelLatency", int64(m.KernelLatency)},
-	} {
+	}{{"MemoryBytes", m.MemoryBytes}, {"CopyEngines", int64(m.CopyEngines)}, {"ComputeEngines", int64(m.ComputeEngines)}} {
 		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("Model.%s is %d, want 0 or more", f.name, f.value))
+			refuse(f.name, f.value, "0 or more")
+		}
+	}
+	for _, f := range []struct {
+		name    string
+		latency time.Duration
+	}{
+		{"H2D.Latency", m.H2D.Latency}, {"D2H.Latency", m.D2H.Latency}, {"D2D.Latency", m.D2D.Latency},
+		{"Peer.Latency", m.Peer.Latency}, {"Pageable.Latency", m.Pageable.Latency}, {"KernelLatency", m.KernelLatency},
+	} {
+		if f.latency < 0 {
+			refuse(f.name, f.latency, "0 or more")
 		}
 	}
 	for _, f := range []struct {
@@ -105,7 +109,7 @@ func (m *Model) validate() []error {
 		{"Peer", m.Peer.BytesPerSecond}, {"Pageable", m.Pageable.BytesPerSecond},
 	} {
 		if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
-			errs = append(errs, fmt.Errorf("Model.%s.BytesPerSecond is %v, want 0 or more", f.name, f.rate))
+			refuse(f.name+".BytesPerSecond", f.rate, "0 or more, and finite")
 		}
 	}
 	return errs

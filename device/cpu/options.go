@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/driver"
@@ -35,14 +34,13 @@ type Options struct {
 
 func (o Options) validate() error {
 	var errs []error
-	if o.Index < 0 {
-		errs = append(errs, fmt.Errorf("Index is %d, want 0 or more", o.Index))
-	}
-	if o.MemoryBytes < 0 {
-		errs = append(errs, fmt.Errorf("MemoryBytes is %d, want 0 or more", o.MemoryBytes))
-	}
-	if o.PinnedBytes < 0 {
-		errs = append(errs, fmt.Errorf("PinnedBytes is %d, want 0 or more", o.PinnedBytes))
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{{"Index", int64(o.Index)}, {"MemoryBytes", o.MemoryBytes}, {"PinnedBytes", o.PinnedBytes}} {
+		if f.value < 0 {
+			errs = append(errs, &device.OptionError{Option: f.name, Value: f.value, Want: "0 or more"})
+		}
 	}
 	if o.Model != nil {
 		errs = append(errs, o.Model.validate()...)
@@ -87,13 +85,13 @@ func Open(o Options) (*device.Device, error) {
 }
 
 // New opens a CPU device as a driver, for wrappers. Mistakes in o are all
-// reported at once, under driver.ErrInvalid.
+// reported at once, each a *device.OptionError.
 func New(o Options) (*Device, error) {
 	if err := o.validate(); err != nil {
 		return nil, &driver.Error{
 			Op:     "Open",
 			Device: driver.DeviceName(driver.Properties{Kind: kind, Index: o.Index}),
-			Err:    fmt.Errorf("%w: %w", driver.ErrInvalid, err),
+			Err:    err,
 		}
 	}
 	return newDevice(o), nil

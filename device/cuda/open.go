@@ -29,13 +29,13 @@ type Options struct {
 func (o Options) validate() error {
 	var errs []error
 	if o.Index < 0 {
-		errs = append(errs, fmt.Errorf("Index is %d, want 0 or more", o.Index))
+		errs = append(errs, &device.OptionError{Option: "Index", Value: o.Index, Want: "0 or more"})
 	}
 	if o.UUID != "" && o.Index != 0 {
-		errs = append(errs, fmt.Errorf("Index is %d and UUID is %q, want one of the two", o.Index, o.UUID))
+		errs = append(errs, &device.OptionError{Option: "Index", Value: o.Index, Want: "0, since UUID names the GPU"})
 	}
 	if o.UUID != "" && !strings.HasPrefix(o.UUID, "GPU-") && !strings.HasPrefix(o.UUID, "MIG-") {
-		errs = append(errs, fmt.Errorf("UUID is %q, want one that begins with GPU- or MIG-", o.UUID))
+		errs = append(errs, &device.OptionError{Option: "UUID", Value: o.UUID, Want: "one that begins with GPU- or MIG-"})
 	}
 	return errors.Join(errs...)
 }
@@ -55,7 +55,7 @@ func (o Options) name() string {
 // environment the order of every access is checked; see package order.
 func Open(o Options) (*device.Device, error) {
 	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("cuda: options: %w", err)
+		return nil, &device.Error{Op: "Open", Device: o.name(), Err: err}
 	}
 	cu, err := load()
 	if err != nil {

@@ -18,7 +18,14 @@ import (
 func TestOptionsNameEveryMistake(t *testing.T) {
 	_, err := Open(Options{Index: -1, UUID: "0123"})
 	require.ErrorContains(t, err, "Index is -1")
-	require.ErrorContains(t, err, "one of the two")
+	require.ErrorContains(t, err, "since UUID names the GPU")
+	require.ErrorIs(t, err, device.ErrInvalid)
+	var e *device.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, []string{"Open", "cuda:0123"}, []string{e.Op, e.Device})
+	var first *device.OptionError
+	require.ErrorAs(t, err, &first)
+	require.Equal(t, device.OptionError{Option: "Index", Value: -1, Want: "0 or more"}, *first)
 	require.ErrorContains(t, err, "UUID is \"0123\"")
 }
 

@@ -144,7 +144,7 @@ func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 		"RGB mean, flat":         {image(48), normalize(chain.NormalizeOptions{Mean: three}), "Mean is [1 1 1], want 1 value, or one for each of the"},
 		"RGB mean, scalar":       {image(), normalize(chain.NormalizeOptions{Mean: three}), "one axis or more"},
 		"two axes to planes":     {image(4, 3), normalize(chain.NormalizeOptions{Layout: kernels.ToPlanar}), "three axes"},
-		"too many channels":      {image(2, 2, 9), normalize(chain.NormalizeOptions{Layout: kernels.ToPlanar}), "9 channels"},
+		"too many channels":      {image(2, 2, 9), normalize(chain.NormalizeOptions{Layout: kernels.ToPlanar}), "Channels is 9"},
 		"a layout that is none":  {image(4, 4, 3), normalize(chain.NormalizeOptions{Layout: 9}), "Layout is 9"},
 		"no deviation":           {image(4, 4, 3), normalize(chain.NormalizeOptions{Std: []float32{0}}), "Deviation"},
 		"a mean that is none":    {image(4, 4, 3), normalize(chain.NormalizeOptions{Mean: []float32{nan}}), "Mean"},
