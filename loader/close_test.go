@@ -322,8 +322,7 @@ func TestAWorkerThatWasStuckReadsNoOtherSample(t *testing.T) {
 			source := newLive(1 << 18)
 			l, err = loader.NewIterable(loader.FromSeq(hookedFields, source.seq, func(_ context.Context, n int, row *loader.Row) error {
 				read()
-				row.Int64s(0)[0] = int64(n)
-				return nil
+				return loader.Write(row, "n", int64(n))
 			}), 4096, o)
 		} else {
 			l, err = loader.New(hooked{n: 1 << 18, read: read}, 4096, o)
@@ -369,6 +368,5 @@ func (h hooked) Len() int               { return h.n }
 func (h hooked) Fields() []loader.Field { return hookedFields }
 func (h hooked) Read(_ context.Context, i int, row *loader.Row) error {
 	h.read()
-	row.Int64s(0)[0] = int64(i)
-	return nil
+	return loader.Write(row, "n", int64(i))
 }

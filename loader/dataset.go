@@ -30,6 +30,27 @@ type Fingerprinter interface {
 	Fingerprint() uint64
 }
 
+// FromFunc makes a Dataset of n samples of a function: read writes sample i to a row,
+// under the rules of Dataset.Read.
+func FromFunc(n int, fields []Field, read func(ctx context.Context, i int, row *Row) error) Dataset {
+	return &function{n: n, fields: slices.Clone(fields), read: read}
+}
+
+type function struct {
+	n      int
+	fields []Field
+	read   func(context.Context, int, *Row) error
+}
+
+func (f *function) Len() int        { return f.n }
+func (f *function) Fields() []Field { return f.fields }
+
+func (f *function) missing() error { return required("read", f.read, "a function") }
+
+func (f *function) Read(ctx context.Context, index int, row *Row) error {
+	return f.read(ctx, index, row)
+}
+
 // FromSlice makes a Dataset of items: encode writes one of them to a row, under
 // the rules of Dataset.Read. The dataset borrows items for good.
 func FromSlice[T any](items []T, fields []Field, encode func(ctx context.Context, item T, row *Row) error) Dataset {

@@ -3,6 +3,7 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -122,12 +123,44 @@ type PanicError struct {
 
 // Error implements error. It is one line, with the place of the panic; Stack has the way
 // there.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v%s", e.Value, userCode(e.Stack)) }
+func (e *PanicError) Error() string {
+	if asked, ok := e.Value.(*FieldError); ok {
+		return fmt.Sprintf("%v%s", asked, userCode(e.Stack))
+	}
+	return fmt.Sprintf("panic: %v%s", e.Value, userCode(e.Stack))
+}
 
 // Unwrap returns Value where it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
+}
+
+// FieldError is a field that was asked for and that there is not, or not of that type.
+type FieldError struct {
+	// Name is the field asked for. Type is the Go type of the elements asked for, empty
+	// where it was asked for as bytes.
+	Name, Type string
+	// Fields are those that there are.
+	Fields []Field
+}
+
+// Error implements error. It names the fields that there are.
+func (e *FieldError) Error() string {
+	const most = 20 // names in a message
+	names := make([]string, 0, most+1)
+	for i, f := range e.Fields {
+		if f.Name == e.Name {
+			return fmt.Sprintf("field %v asked for as %s", f, e.Type)
+		}
+		if i < most {
+			names = append(names, f.String())
+		}
+	}
+	if more := len(e.Fields) - most; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("no field %q; a sample has %s", e.Name, strings.Join(names, ", "))
 }
 
 // SizeError is a sample's value that does not fill its field exactly.

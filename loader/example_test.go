@@ -26,10 +26,7 @@ func Example() {
 			{Name: "class", DType: dtype.Int32},
 		},
 		func(_ context.Context, p point, row *loader.Row) error {
-			xy := row.Float32s(0)
-			xy[0], xy[1] = p.x, p.y
-			row.Int32s(1)[0] = p.class
-			return nil
+			return errors.Join(loader.Write(row, "xy", p.x, p.y), loader.Write(row, "class", p.class))
 		})
 	ld, err := loader.New(ds, 3, loader.Options{Shuffle: true, Seed: 1, Epochs: 2})
 	if err != nil {
@@ -84,9 +81,12 @@ func ExampleFromSeq() {
 				}
 			}
 		},
-		func(_ context.Context, request string, row *loader.Row) (err error) {
-			row.Float64s(0)[0], err = strconv.ParseFloat(request, 64)
-			return err
+		func(_ context.Context, request string, row *loader.Row) error {
+			x, err := strconv.ParseFloat(request, 64)
+			if err != nil {
+				return err
+			}
+			return loader.Write(row, "x", x)
 		})
 	ld, err := loader.NewIterable(it, 2, loader.Options{Epochs: 1})
 	if err != nil {
@@ -138,7 +138,7 @@ func ExampleFromSeqFunc() {
 			}
 		},
 		func(_ context.Context, line string, row *loader.Row) error {
-			text := row.Bytes(0)
+			text := row.Bytes("text")
 			clear(text[copy(text, line):]) // every byte is written: slots are used again
 			return nil
 		})
@@ -178,8 +178,7 @@ func ExampleLoader_StateAt() {
 	ds := loader.FromSlice(make([]byte, 100),
 		[]loader.Field{{Name: "x", DType: dtype.Uint8}},
 		func(_ context.Context, b byte, row *loader.Row) error {
-			row.Bytes(0)[0] = b
-			return nil
+			return loader.Write(row, "x", b)
 		})
 	two := loader.Options{Last: loader.Drop, Shard: loader.Shard{Index: 0, Count: 2}}
 	ld, err := loader.New(ds, 8, two)

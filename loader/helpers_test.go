@@ -3,7 +3,6 @@ package loader_test
 import (
 	"context"
 	"errors"
-	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -44,12 +43,12 @@ func (d numbers) Read(ctx context.Context, index int, row *loader.Row) error {
 }
 
 func writeNumber(index int, row *loader.Row) {
-	row.Int64s(0)[0] = int64(index)
-	row.Int32s(1)[0] = int32(row.Epoch())
-	row.Int64s(2)[0] = row.Position()
-	loader.Elements[uint64](row, 3)[0] = row.Rand().Uint64()
-	for i := range row.Uint8s(4) {
-		row.Uint8s(4)[i] = byte(index)
+	loader.Column[int64](row, "index")[0] = int64(index)
+	loader.Column[int32](row, "epoch")[0] = int32(row.Epoch())
+	loader.Column[int64](row, "position")[0] = row.Position()
+	loader.Column[uint64](row, "random")[0] = row.Rand().Uint64()
+	for i := range row.Bytes("pixels") {
+		row.Bytes("pixels")[i] = byte(index)
 	}
 }
 
@@ -80,16 +79,6 @@ func heap(t require.TestingT, l *loader.Loader, slots int) *loader.Heap {
 	mem, err := loader.NewHeap(l.Layout().Size(), slots)
 	require.NoError(t, err)
 	return mem
-}
-
-// one returns the first batch of l; its slot stays with the test.
-func one(t *testing.T, l *loader.Loader) loader.Filled {
-	mem := heap(t, l, 1)
-	run := l.Start(t.Context(), loader.Cursor{}, mem)
-	filled, err := run.Next(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, run.Close())
-	return filled
 }
 
 // read takes one batch of numbers and gives its slot back.

@@ -39,7 +39,7 @@ func TestAFieldWrittenInPartFailsTheSample(t *testing.T) {
 			for _, fill := range []byte{0, 0xff} { // what a sample may well consist of
 				ds := loader.FromSlice([]int{0, 1, 2, 3, 4, 5}, []loader.Field{{Name: "x", DType: c.dtype, Shape: []int{c.elements}}},
 					func(_ context.Context, n int, row *loader.Row) error {
-						for i, b := 0, row.Bytes(0); i < len(b); i++ {
+						for i, b := 0, row.Bytes("x"); i < len(b); i++ {
 							if n != bad || i < c.from || i >= c.to {
 								b[i] = fill
 							}

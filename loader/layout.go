@@ -157,6 +157,14 @@ func (l *Layout) Lookup(name string) (field int, ok bool) {
 	return 0, false
 }
 
+// names are the fields without their places, for errors.
+func (l *Layout) names() (fields []Field) {
+	for _, f := range l.fields {
+		fields = append(fields, f.Field)
+	}
+	return fields
+}
+
 // few is up to how many names are compared one by one, which is faster than to hash one.
 const few = 8
 

@@ -103,6 +103,7 @@ func (it *item) save(row *Row) {
 func (it *item) load(row *Row) {
 	b := it.row
 	for field := range row.layout.fields {
-		b = b[copy(row.Bytes(field), b):]
+		row.asked.add(field)
+		b = b[copy(row.bytes(field), b):]
 	}
 }

@@ -3,19 +3,23 @@ package loader
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
+	"unsafe"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader/internal/mix"
 )
 
-// Row is one sample's place in a batch, and the facts a sample may depend on.
-// It is lent to Dataset.Read and to encode functions for the length of the call
+// Row is one sample's place in a batch, and the facts a sample may depend on. Write
+// copies a value into a field of it; Column and Bytes lend the field's memory, to make the
+// value where it belongs.
+//
+// A Row is lent to Dataset.Read and to encode functions for the length of the call
 // and belongs to one goroutine.
 type Row struct {
 	layout   *Layout
 	mem      []byte // the batch's slot
 	number   int    // among the batch's rows
+	next     int    // the field that is looked at first: the one behind the last found
 	epoch    int
 	position int64
 	seed     uint64
@@ -25,34 +29,84 @@ type Row struct {
 	asked    fieldSet // of this sample so far
 }
 
-// Bytes borrows the field's bytes in this row, in their final place: what is
-// written here is what the batch holds. Before that they hold what an earlier
-// batch left there, so every byte of every field must be written. A field that is
-// never asked for, by Bytes, Elements, Write or one of the methods below, fails the
-// sample with an *UnwrittenError. Bytes of it that are asked for and not written
-// fail it only in builds with the tag invariants.
-func (r *Row) Bytes(field int) []byte {
-	r.check(field)
-	r.asked.add(field)
-	return r.bytes(field)
-}
-
-// check panics if there is no such field.
-func (r *Row) check(field int) {
-	if uint(field) >= uint(len(r.layout.fields)) {
-		r.noField(field)
+// Write copies a sample's value into the field of that name. A slice must have exactly
+// as many elements as the field, and T must be the field's type; float16 and bfloat16
+// are written as uint16. Else nothing is written, and the error is a *SizeError or a
+// *FieldError: a ragged dataset is found out rather than cut off.
+//
+//	err := loader.Write(row, "image", pixels...)
+//	err := loader.Write(row, "label", int64(7))
+func Write[T dtype.Element](r *Row, field string, value ...T) error {
+	i := r.find(field)
+	if i < 0 || !dtype.Holds[T](r.layout.fields[i].DType) {
+		return misnamed[T](r.layout, field)
 	}
-}
-
-func (r *Row) noField(field int) {
-	names := make([]string, len(r.layout.fields))
-	for i, f := range r.layout.fields {
-		names[i] = fmt.Sprintf("%d %s", i, f.Name)
+	to := dtype.As[T](r.bytes(i))
+	if len(to) != len(value) {
+		return &SizeError{Field: r.layout.fields[i].Field, Got: len(value), Want: len(to)}
 	}
-	panic(fmt.Sprintf("loader: field %d asked for; the %d fields of a sample are %s", field, len(names), strings.Join(names, ", ")))
+	r.asked.add(i)
+	copy(to, value)
+	return nil
 }
 
-// bytes is Bytes, but the field does not count as asked for.
+// Column borrows the elements of the field of that name in this row, in their final
+// place, under the rules of Bytes. T must be the field's type; float16 and bfloat16
+// fields are seen as uint16. Another name or T is a mistake in the program: Column panics
+// with a *FieldError, which fails the sample.
+func Column[T dtype.Element](r *Row, field string) []T {
+	i := r.find(field)
+	if i < 0 || !dtype.Holds[T](r.layout.fields[i].DType) {
+		panic(misnamed[T](r.layout, field))
+	}
+	r.asked.add(i)
+	return dtype.As[T](r.bytes(i))
+}
+
+// Bytes borrows the bytes of the field of that name in this row, in their final place:
+// what is written here is what the batch holds. Before that they hold what an earlier
+// batch left there, so every byte of every field must be written. The built-in copy does
+// not tell of a value that is too short or too long for the field; Write does.
+//
+// A field that is never asked for, by Write, Column or Bytes, fails the sample with an
+// *UnwrittenError. Bytes of it that are asked for and not written fail it only in builds
+// with the tag invariants. A name that no field has panics with a *FieldError.
+func (r *Row) Bytes(field string) []byte {
+	i := r.find(field)
+	if i < 0 {
+		panic(&FieldError{Name: field, Fields: r.layout.names()})
+	}
+	r.asked.add(i)
+	return r.bytes(i)
+}
+
+// find is the field of that name, or -1. Fields that are asked for in their order, by the
+// constants that name them, cost no comparison of bytes.
+func (r *Row) find(name string) int {
+	i := r.next
+	if uint(i) >= uint(len(r.layout.fields)) || !same(r.layout.fields[i].Name, name) {
+		return r.search(name)
+	}
+	r.next = i + 1
+	return i
+}
+
+// same reports whether two strings are one in memory. If not they may be equal.
+func same(a, b string) bool {
+	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
+}
+
+// search is find for all other names.
+func (r *Row) search(name string) int {
+	i, ok := r.layout.Lookup(name)
+	if !ok {
+		return -1
+	}
+	r.next = i + 1
+	return i
+}
+
+// bytes are those of a field by its number; it does not count as asked for.
 func (r *Row) bytes(field int) []byte {
 	f := &r.layout.fields[field]
 	at := f.Offset + int64(r.number)*f.RowBytes
@@ -60,20 +114,10 @@ func (r *Row) bytes(field int) []byte {
 	return r.mem[at:end:end]
 }
 
-// Uint8s borrows a uint8 field's elements; see Elements.
-func (r *Row) Uint8s(field int) []uint8 { return Elements[uint8](r, field) }
-
-// Int32s borrows an int32 field's elements; see Elements.
-func (r *Row) Int32s(field int) []int32 { return Elements[int32](r, field) }
-
-// Int64s borrows an int64 field's elements; see Elements.
-func (r *Row) Int64s(field int) []int64 { return Elements[int64](r, field) }
-
-// Float32s borrows a float32 field's elements; see Elements.
-func (r *Row) Float32s(field int) []float32 { return Elements[float32](r, field) }
-
-// Float64s borrows a float64 field's elements; see Elements.
-func (r *Row) Float64s(field int) []float64 { return Elements[float64](r, field) }
+// misnamed is why field can't be seen as T.
+func misnamed[T dtype.Element](l *Layout, field string) error {
+	return &FieldError{Name: field, Type: fmt.Sprintf("%T", *new(T)), Fields: l.names()}
+}
 
 // Layout is the layout of the batch that the row belongs to.
 func (r *Row) Layout() *Layout { return r.layout }
@@ -99,7 +143,7 @@ func (r *Row) Rand() *rand.Rand {
 
 // move points the row at another sample, or at the same one again.
 func (r *Row) move(number int, position int64) {
-	r.number, r.position, r.seeded = number, position, false
+	r.number, r.next, r.position, r.seeded = number, 0, position, false
 	r.asked.clear()
 	if poisonRows {
 		r.poison()
@@ -115,29 +159,5 @@ func (r *Row) unwritten() error {
 	if poisonRows {
 		return r.poisoned()
 	}
-	return nil
-}
-
-// Elements borrows the field's elements in this row, in their final place. T
-// must be the field's type; float16 and bfloat16 fields are seen as uint16.
-// Another T is a mistake in the program, and panics.
-func Elements[T dtype.Element](r *Row, field int) []T {
-	r.check(field)
-	f := &r.layout.fields[field]
-	if !dtype.Holds[T](f.DType) {
-		panic(fmt.Sprintf("loader: field %v seen as %T", f.Field, *new(T)))
-	}
-	return dtype.As[T](r.Bytes(field))
-}
-
-// Write copies a sample's value into a field. The value must have exactly the
-// field's elements: another number of them is a *SizeError, so that a ragged
-// dataset is found out rather than cut off.
-func Write[T dtype.Element](r *Row, field int, value []T) error {
-	to := Elements[T](r, field)
-	if len(to) != len(value) {
-		return &SizeError{Field: r.layout.fields[field].Field, Got: len(value), Want: len(to)}
-	}
-	copy(to, value)
 	return nil
 }

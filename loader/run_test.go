@@ -270,7 +270,7 @@ func TestEmptyFieldsAndBatches(t *testing.T) {
 	ds := loader.FromSlice(make([]struct{}, 5),
 		[]loader.Field{{Name: "nothing", DType: dtype.Float32, Shape: []int{3, 0}}},
 		func(_ context.Context, _ struct{}, row *loader.Row) error {
-			if len(row.Bytes(0)) != 0 || row.Float32s(0) != nil {
+			if len(row.Bytes("nothing")) != 0 || loader.Column[float32](row, "nothing") != nil {
 				panic("a field of no bytes has some")
 			}
 			return nil

@@ -25,7 +25,7 @@ func wide(n int) (fields []loader.Field) {
 func writeAllBut(forgotten, n int, row *loader.Row) {
 	for i, f := range row.Layout().Fields() {
 		if i != forgotten && f.RowBytes > 0 {
-			row.Int32s(i)[0] = int32(n)
+			loader.Column[int32](row, f.Name)[0] = int32(n)
 		}
 	}
 }

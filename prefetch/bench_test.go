@@ -21,7 +21,7 @@ func (nothing) Fields() []loader.Field {
 	return []loader.Field{{Name: "none", DType: dtype.Uint8, Shape: []int{1}}}
 }
 func (nothing) Read(_ context.Context, _ int, row *loader.Row) error {
-	row.Bytes(0)[0] = 1
+	row.Bytes("none")[0] = 1
 	return nil
 }
 

@@ -32,8 +32,7 @@ func (h *handle) Close() error {
 func TestACloseOfASampleThatDoesNotReturnIsReported(t *testing.T) {
 	fields := []loader.Field{{Name: "n", DType: dtype.Int64}}
 	encode := func(_ context.Context, h *handle, row *loader.Row) error {
-		row.Int64s(0)[0] = int64(h.n)
-		return nil
+		return loader.Write(row, "n", int64(h.n))
 	}
 	for name, c := range map[string]struct {
 		stuck int

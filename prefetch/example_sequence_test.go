@@ -17,9 +17,12 @@ import (
 
 var number = []loader.Field{{Name: "x", DType: dtype.Float64}}
 
-func parse(_ context.Context, line string, row *loader.Row) (err error) {
-	row.Float64s(0)[0], err = strconv.ParseFloat(line, 64)
-	return err
+func parse(_ context.Context, line string, row *loader.Row) error {
+	x, err := strconv.ParseFloat(line, 64)
+	if err != nil {
+		return err
+	}
+	return loader.Write(row, "x", x)
 }
 
 // show prints the numbers of what is left of the epoch.

@@ -2,6 +2,7 @@ package prefetch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -24,8 +25,7 @@ func (Squares) Fields() []loader.Field {
 }
 
 func (Squares) Read(_ context.Context, i int, row *loader.Row) error {
-	row.Float32s(0)[0], row.Float32s(1)[0] = float32(i), float32(i*i)
-	return nil
+	return errors.Join(loader.Write(row, "x", float32(i)), loader.Write(row, "y", float32(i*i)))
 }
 
 // A host consumer reads the pinned slots themselves: as bytes, or by package

@@ -37,8 +37,8 @@ func (e every) Fields() []loader.Field {
 }
 
 func (e every) Read(_ context.Context, index int, row *loader.Row) error {
-	for i := range e.types {
-		b := row.Bytes(i)
+	for _, t := range e.types {
+		b := row.Bytes(t.String())
 		clear(b)
 		for j := 0; j < len(b); j += len(b) / 3 {
 			b[j] = byte(index) & 1 // a legal bool too

@@ -23,7 +23,7 @@ func (zeros) Fields() []loader.Field {
 }
 
 func (zeros) Read(_ context.Context, _ int, row *loader.Row) error {
-	row.Uint8s(0)[0] = 0
+	row.Bytes("zero")[0] = 0
 	return nil
 }
 

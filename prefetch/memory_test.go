@@ -245,7 +245,7 @@ func (h hollow) Fields() []loader.Field {
 
 func (h hollow) Read(_ context.Context, index int, row *loader.Row) error {
 	if !h.all {
-		row.Uint8s(1)[0] = byte(index)
+		row.Bytes("label")[0] = byte(index)
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ func (hoarder) Fields() []loader.Field {
 }
 
 func (h hoarder) Read(_ context.Context, index int, row *loader.Row) error {
-	row.Uint8s(0)[0] = uint8(index)
-	image := row.Uint8s(1)
+	row.Bytes("label")[0] = uint8(index)
+	image := row.Bytes("image")
 	clear(image)
 	if index == 3 {
 		*h.kept = image

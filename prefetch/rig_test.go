@@ -40,9 +40,8 @@ func (c canary) Read(ctx context.Context, index int, row *loader.Row) error {
 			return err
 		}
 	}
-	row.Int64s(0)[0] = int64(index)
-	fill(row.Uint8s(1), index)
-	return nil
+	fill(row.Bytes("bytes"), index)
+	return loader.Write(row, "index", int64(index))
 }
 
 func fill(b []byte, index int) {

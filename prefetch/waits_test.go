@@ -36,7 +36,7 @@ func (s slow) Fields() []loader.Field {
 }
 
 func (s slow) Read(_ context.Context, index int, row *loader.Row) error {
-	clear(row.Uint8s(0))
+	clear(row.Bytes("x"))
 	time.Sleep(s.read(index))
 	return nil
 }

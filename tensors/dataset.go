@@ -99,8 +99,8 @@ func (d *dataset) Fields() []loader.Field { return d.fields }
 
 // Read implements loader.Dataset.
 func (d *dataset) Read(_ context.Context, index int, row *loader.Row) error {
-	for field, n := range d.bytes {
-		copy(row.Bytes(field), d.rows[field][index*n:])
+	for i, n := range d.bytes {
+		copy(row.Bytes(d.fields[i].Name), d.rows[i][index*n:])
 	}
 	return nil
 }

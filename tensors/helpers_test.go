@@ -44,8 +44,7 @@ func (s shaped) rows(from, n int) (all []byte) {
 }
 
 func (s shaped) Read(_ context.Context, index int, row *loader.Row) error {
-	copy(row.Uint8s(0), s.rows(index, 1))
-	return nil
+	return loader.Write(row, "x", s.rows(index, 1)...)
 }
 
 // every is a dataset with a field of each element type, and one without elements.
@@ -69,8 +68,8 @@ func (e every) Fields() []loader.Field {
 }
 
 func (e every) Read(_ context.Context, index int, row *loader.Row) error {
-	for i := range e.types() {
-		b := row.Bytes(i)
+	for _, t := range e.types() {
+		b := row.Bytes(t.String())
 		clear(b)
 		for j := 0; j < len(b); j += len(b) / 3 {
 			b[j] = byte(index) & 1 // a legal bool too

@@ -69,7 +69,7 @@ func TestGPUGraphsAreCapturedBesideAPipeline(t *testing.T) {
 			}
 			fields := []loader.Field{{Name: "x", DType: dtype.Uint64, Shape: []int{4096}}}
 			ld, err := loader.New(loader.FromSlice(items, fields, func(_ context.Context, v uint64, row *loader.Row) error {
-				for i, x := 0, loader.Elements[uint64](row, 0); i < len(x); i++ {
+				for i, x := 0, loader.Column[uint64](row, "x"); i < len(x); i++ {
 					x[i] = v + uint64(i)
 				}
 				return nil

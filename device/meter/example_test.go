@@ -21,8 +21,7 @@ func (Squares) Len() int { return 10 }
 func (Squares) Fields() []loader.Field { return []loader.Field{{Name: "y", DType: dtype.Float32}} }
 
 func (Squares) Read(_ context.Context, i int, row *loader.Row) error {
-	row.Float32s(0)[0] = float32(i * i)
-	return nil
+	return loader.Write(row, "y", float32(i*i))
 }
 
 // mean writes the mean of x to out: a Go function for the CPU device. For a GPU the

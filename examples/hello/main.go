@@ -39,8 +39,7 @@ func run(ctx context.Context) error {
 	defer compute.Close()
 	ds := loader.FromSlice([]float32{0, 1, 2, 3, 4, 5, 6, 7}, []loader.Field{{Name: "x", DType: dtype.Float32}},
 		func(_ context.Context, x float32, row *loader.Row) error {
-			row.Float32s(0)[0] = x
-			return nil
+			return loader.Write(row, "x", x)
 		})
 	ld, err := loader.New(ds, 3, loader.Options{Shuffle: true})
 	if err != nil {

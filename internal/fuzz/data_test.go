@@ -210,19 +210,19 @@ func (s *source) write(ctx context.Context, index int, row *loader.Row) error {
 		}
 	}
 	if skip != idField {
-		row.Int64s(idField)[0] = int64(index)
+		loader.Column[int64](row, "id")[0] = int64(index)
 	}
 	if skip != positionField {
-		row.Int64s(positionField)[0] = row.Position()
+		loader.Column[int64](row, "position")[0] = row.Position()
 	}
 	if skip != epochField {
-		row.Int32s(epochField)[0] = int32(row.Epoch())
+		loader.Column[int32](row, "epoch")[0] = int32(row.Epoch())
 	}
 	if skip != randomField {
-		loader.Elements[uint64](row, randomField)[0] = row.Rand().Uint64()
+		loader.Column[uint64](row, "random")[0] = row.Rand().Uint64()
 	}
 	if skip != bytesField {
-		fill(row.Uint8s(bytesField), index, row.Epoch())
+		fill(row.Bytes("bytes"), index, row.Epoch())
 	}
 	return nil
 }

@@ -73,8 +73,8 @@ func (d *dataset) Fingerprint() uint64 { return d.fingerprint }
 
 // Read implements loader.Dataset.
 func (d *dataset) Read(_ context.Context, index int, row *loader.Row) error {
-	for field, n := range d.bytes {
-		copy(row.Bytes(field), d.data[field][index*n:])
+	for i, n := range d.bytes {
+		copy(row.Bytes(d.fields[i].Name), d.data[i][index*n:])
 	}
 	return nil
 }

@@ -37,13 +37,12 @@ func (p pictures) Fields() []loader.Field {
 func pixel(index, y, x, c int) byte { return byte(index*31 + y*17 + x*5 + c) }
 
 func (p pictures) Read(_ context.Context, index int, row *loader.Row) error {
-	image := row.Uint8s(0)
+	image := row.Bytes("image")
 	for i := range image {
 		image[i] = pixel(index, i/3/width, i/3%width, i%3)
 	}
-	row.Uint8s(1)[0] = byte(index % 4)
-	row.Float32s(2)[0] = float32(index)
-	return nil
+	row.Bytes("label")[0] = byte(index % 4)
+	return loader.Write(row, "weight", float32(index))
 }
 
 // Cropped and flipped by (seed, epoch, position), normalised, planar, one-hot: for

@@ -27,11 +27,11 @@ func (Photos) Fields() []loader.Field {
 }
 
 func (Photos) Read(_ context.Context, i int, row *loader.Row) error {
-	for j := range row.Uint8s(0) {
-		row.Uint8s(0)[j] = byte(i + j)
+	image := row.Bytes("image")
+	for j := range image {
+		image[j] = byte(i + j)
 	}
-	row.Int64s(1)[0] = int64(i % 4)
-	return nil
+	return loader.Write(row, "label", int64(i%4))
 }
 
 // Bytes cross the bus, and what compute sees is ready: cropped at random by the

@@ -35,9 +35,10 @@ func (d table) Fields() []loader.Field {
 func (d table) value(row, column, i int) int32 { return int32(row*100_000 + column*100 + i) }
 
 func (d table) Read(_ context.Context, index int, row *loader.Row) error {
-	for c := range d.columns {
-		for i := range row.Int32s(c) {
-			row.Int32s(c)[i] = d.value(index, c, i)
+	for c, f := range row.Layout().Fields() {
+		column := loader.Column[int32](row, f.Name)
+		for i := range column {
+			column[i] = d.value(index, c, i)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (d tiles) Fields() []loader.Field {
 }
 
 func (d tiles) Read(_ context.Context, index int, row *loader.Row) error {
-	b := row.Uint8s(0)
+	b := row.Bytes("image")
 	for i := range b {
 		b[i] = byte(index + i)
 	}

@@ -105,7 +105,7 @@ func (f *Film) Fields() []loader.Field {
 
 // Read writes a strip straight into its place in the batch.
 func (f *Film) Read(_ context.Context, index int, row *loader.Row) error {
-	f.Strip(row.Uint8s(0), index/f.strips, index%f.strips)
+	f.Strip(row.Bytes("frame"), index/f.strips, index%f.strips)
 	return nil
 }
 

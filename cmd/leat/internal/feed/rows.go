@@ -38,8 +38,7 @@ func (r *Rows) Fields() []loader.Field {
 
 // Read implements loader.Dataset.
 func (r *Rows) Read(_ context.Context, index int, row *loader.Row) error {
-	copy(row.Bytes(0), r.sample(index))
-	return nil
+	return loader.Write(row, "batch", r.sample(index)...)
 }
 
 func (r *Rows) sample(index int) []byte { return r.data[index*r.bytes : (index+1)*r.bytes] }

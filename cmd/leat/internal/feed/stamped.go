@@ -50,7 +50,7 @@ func (s *Stamped) Fields() []loader.Field {
 
 // Read implements loader.Dataset.
 func (s *Stamped) Read(_ context.Context, index int, row *loader.Row) error {
-	mem := row.Bytes(0)
+	mem := row.Bytes("batch")
 	if s.firstSight(mem) {
 		copy(mem, s.filler)
 	}
