@@ -75,7 +75,7 @@ func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
 // run goes on.
 func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 	l := d.run.loader
-	order := l.Order(at.Epoch)
+	order := l.order(at.Epoch)
 	for left := l.split.steps(at.Position); left > 0; left-- {
 		p := l.split.part(at.Position)
 		b := d.open(ctx, at, p.position)

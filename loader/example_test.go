@@ -197,3 +197,22 @@ func ExampleLoader_StateAt() {
 	// Output:
 	// <nil> epoch 3 position 32
 }
+
+// The order of an epoch is known without reading anything.
+func ExampleLoader_Order() {
+	ds := loader.FromFunc(5, []loader.Field{{Name: "x", DType: dtype.Int64}},
+		func(_ context.Context, i int, row *loader.Row) error { return loader.Write(row, "x", int64(i)) })
+	ld, err := loader.New(ds, 2, loader.Options{Shuffle: true, Seed: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	order := make([]int, 5)
+	for epoch := range 3 {
+		ld.Order(epoch).Fill(order, 0)
+		fmt.Println(order, "begins with", ld.Order(epoch).At(0))
+	}
+	// Output:
+	// [0 3 2 4 1] begins with 0
+	// [1 3 0 2 4] begins with 1
+	// [1 3 0 4 2] begins with 1
+}

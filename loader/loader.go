@@ -164,7 +164,12 @@ func (l *Loader) Samples() (n int64, known bool) {
 
 // Order is the order of an epoch over all ranks. An Iterable has none to tell;
 // asking for it panics, as does a negative epoch.
-func (l *Loader) Order(epoch int) Order {
+func (l *Loader) Order(epoch int) *Order {
+	o := l.order(epoch)
+	return &o
+}
+
+func (l *Loader) order(epoch int) Order {
 	if !l.known {
 		panic("loader: Order of an Iterable")
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // Order is the order of one epoch's samples: a bijection from positions to
-// dataset indices that takes no memory, whatever the number of samples. It is a
-// value; any number of goroutines may read one.
+// dataset indices that takes no memory, whatever the number of samples. It does not
+// change; any number of goroutines may read one.
 type Order struct {
 	permutation permute.Permutation
 	samples     int64

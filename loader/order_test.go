@@ -53,6 +53,7 @@ func TestOrderWithoutShuffleIsByIndex(t *testing.T) {
 	dst := make([]int, 12)
 	o.Fill(dst, 3)
 	require.Equal(t, []int{3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4}, dst, "wraps round past the end")
+	require.Equal(t, 2, l.Order(0).At(7))
 }
 
 func TestFillAgreesWithAtAndWraps(t *testing.T) {

@@ -26,8 +26,7 @@ func newReference(d data, ld *loader.Loader, at loader.Cursor, w *words) *refere
 		if d.Iterable {
 			return int(position)
 		}
-		o := ld.Order(epoch)
-		return o.At(position % int64(d.Samples))
+		return ld.Order(epoch).At(position % int64(d.Samples))
 	}
 	return r
 }

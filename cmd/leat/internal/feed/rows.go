@@ -46,7 +46,7 @@ func (r *Rows) sample(index int) []byte { return r.data[index*r.bytes : (index+1
 // Sum is the checksum of the batch of so many rows whose first is at a position of
 // the order, as kernels.Checksum finds it on the device. mem is scratch of at least
 // the batch's size.
-func (r *Rows) Sum(order loader.Order, position int64, rows int, mem []byte) uint64 {
+func (r *Rows) Sum(order *loader.Order, position int64, rows int, mem []byte) uint64 {
 	mem = mem[:0]
 	for i := range rows {
 		mem = append(mem, r.sample(int(order.At(position+int64(i))))...)

@@ -60,7 +60,7 @@ func New(r *rig.Rig, ds loader.Dataset, batchSize int, lo loader.Options, po pre
 func (p *Pipeline) Batches() int { return p.batches }
 
 // Order is the order of an epoch's samples.
-func (p *Pipeline) Order(epoch int) loader.Order { return p.loader.Order(epoch) }
+func (p *Pipeline) Order(epoch int) *loader.Order { return p.loader.Order(epoch) }
 
 // A Run is the times of an epoch, or several as one, on the device.
 type Run struct {
