@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// Auto, as a number of workers, is reserved for a number that the loader finds
-// by itself. It is refused for now.
-const Auto = -1
-
 // LastPolicy says what becomes of samples that do not fill the last batch.
 type LastPolicy int
 
@@ -112,11 +108,7 @@ func (o Options) validate(batchSize int) error {
 	}
 	check(batchSize >= 1 && batchSize <= maxBatch, "batchSize", batchSize, fmt.Sprintf("1 to %d", maxBatch))
 	check(o.Epochs >= 0, "Epochs", o.Epochs, "0 (no stated number) or more")
-	if o.Workers == Auto {
-		check(false, "Workers", "Auto", "0 (by GOMAXPROCS) or more: Auto is reserved and cannot be asked for yet")
-	} else {
-		check(o.Workers >= 0 && o.Workers <= maxWorkers, "Workers", o.Workers, fmt.Sprintf("0 (by GOMAXPROCS) to %d", maxWorkers))
-	}
+	check(o.Workers >= 0 && o.Workers <= maxWorkers, "Workers", o.Workers, fmt.Sprintf("0 (by GOMAXPROCS) to %d", maxWorkers))
 	check(o.Last >= Keep && o.Last <= Exact, "Last", o.Last, "Keep, Drop, Pad or Exact")
 	check(o.Shard.Count >= 0 && o.Shard.Count <= maxBatch, "Shard.Count", o.Shard.Count, fmt.Sprintf("0 (one rank) to %d", maxBatch))
 	ranks := max(o.Shard.Count, 1)

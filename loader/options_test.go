@@ -37,7 +37,6 @@ func TestEachOptionOutOfRangeIsNamed(t *testing.T) {
 		"batch size 0":      {func(batchSize *int, o *loader.Options) { *batchSize = 0 }, []string{"batchSize"}},
 		"negative batch":    {func(batchSize *int, o *loader.Options) { *batchSize = -3 }, []string{"batchSize"}},
 		"negative epochs":   {func(batchSize *int, o *loader.Options) { o.Epochs = -1 }, []string{"Epochs"}},
-		"auto workers":      {func(batchSize *int, o *loader.Options) { o.Workers = loader.Auto }, []string{"Workers"}},
 		"negative workers":  {func(batchSize *int, o *loader.Options) { o.Workers = -2 }, []string{"Workers"}},
 		"unknown last":      {func(batchSize *int, o *loader.Options) { o.Last = 9 }, []string{"Last"}},
 		"negative ranks":    {func(batchSize *int, o *loader.Options) { o.Shard.Count = -1 }, []string{"Shard.Count"}},
