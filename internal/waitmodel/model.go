@@ -40,7 +40,7 @@ type model struct {
 }
 
 type batch struct {
-	first   int // its first sample, in the epoch
+	first   int // its first sample
 	rows    int
 	last    bool // of its epoch
 	claimed int  // rows that a worker has, or had
@@ -97,10 +97,10 @@ type consumer struct {
 // the device has come to rest.
 func Run(p Pipeline) *Result {
 	m := &model{Pipeline: p, freeHost: p.HostSlots}
-	for range max(1, p.Epochs) {
+	for epoch := range max(1, p.Epochs) {
 		for at := 0; at < p.Samples; at += p.Batch {
 			rows := min(p.Batch, p.Samples-at)
-			m.batches = append(m.batches, batch{first: at, rows: rows, last: at+rows == p.Samples})
+			m.batches = append(m.batches, batch{first: epoch*p.Samples + at, rows: rows, last: at+rows == p.Samples})
 		}
 	}
 	m.result.Times = make([]Times, len(m.batches))

@@ -6,7 +6,7 @@ import "time"
 // each sample or batch.
 type Pipeline struct {
 	// Samples are read in order in each of Epochs, 0 meaning 1, in batches of Batch rows;
-	// an epoch's last may be short. Batches are counted over all epochs.
+	// an epoch's last may be short. Both are counted over all epochs.
 	Samples, Batch, Epochs int
 	// Workers read samples, one at a time each. Read is how long one takes.
 	Workers int

@@ -291,7 +291,7 @@ func TestTheBorderOfTwoEpochs(t *testing.T) {
 	//	reads  |0 10|10 14|14 24|24 28|     rows of 6 and 4, and one of 4
 	//	loop        |10  |14    |24   |28
 	r := waitmodel.Run(waitmodel.Pipeline{
-		Samples: 3, Batch: 2, Epochs: 2, Workers: 1, HostSlots: 2, Read: each(6*ms, 4*ms, 4*ms), Body: always(0),
+		Samples: 3, Batch: 2, Epochs: 2, Workers: 1, HostSlots: 2, Read: each(6*ms, 4*ms, 4*ms, 6*ms, 4*ms, 4*ms), Body: always(0),
 	})
 	require.Equal(t, []time.Duration{10 * ms, 14 * ms, 24 * ms, 28 * ms},
 		times(r, func(b waitmodel.Times) time.Duration { return b.Delivered }))
