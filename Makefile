@@ -5,7 +5,7 @@ CLANG       ?= clang-14
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 linux/386
 
-.PHONY: all ci test race invariants lint cross ptx ptx-check sizes bench train soak fuzz
+.PHONY: all ci test race invariants lint cross ptx ptx-check sizes bench train soak fuzz mutate
 
 all: lint test
 
@@ -64,3 +64,10 @@ soak:
 # Parsers.
 fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 20s ./loader/idx
+
+# Small mistakes in the source, one at a time: each is caught by a test, or listed in
+# internal/mutate/survivors.txt with the reason why none can. A few minutes a package.
+MUTATE      ?= ./pinnedpool ./device ./device/cpu ./device/cuda ./loader ./kernels
+MUTATEFLAGS ?= -tags invariants
+mutate:
+	@for p in $(MUTATE); do echo "== $$p"; $(GO) run ./internal/mutate $(MUTATEFLAGS) $$p || bad=1; done; exit $${bad:-0}
