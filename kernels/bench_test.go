@@ -58,7 +58,7 @@ func BenchmarkNormalize(b *testing.B) {
 	for _, layout := range []Layout{Interleaved, ToPlanar, Planar} {
 		for _, out := range []dtype.Type{dtype.Float32, dtype.BFloat16} {
 			p := NormalizeParams{
-				Mean: []float32{0.485, 0.456, 0.406}, Deviation: []float32{0.229, 0.224, 0.225},
+				Mean: []float32{0.485, 0.456, 0.406}, Std: []float32{0.229, 0.224, 0.225},
 				Layout: layout, Pixels: benchPixels, Out: out,
 			}
 			b.Run(fmt.Sprintf("layout=%v/out=%v", layout, out), func(b *testing.B) {

@@ -31,10 +31,10 @@ func ExampleNormalize() {
 	copy(image, []byte{0, 102, 255, 255, 0, 51})
 	check(stream.CopyH2D(in.View(), image))
 	check(kernels.Normalize(stream, out.View(), in.View(), kernels.NormalizeParams{
-		Mean:      []float32{0.5, 0.5, 0},
-		Deviation: []float32{0.5, 0.5, 1},
-		Layout:    kernels.ToPlanar,
-		Pixels:    pixels,
+		Mean:   []float32{0.5, 0.5, 0},
+		Std:    []float32{0.5, 0.5, 1},
+		Layout: kernels.ToPlanar,
+		Pixels: pixels,
 	}))
 	check(stream.CopyD2H(host.Bytes(), out.View()))
 	check(stream.Synchronize(context.Background())) // an example's way to wait

@@ -28,7 +28,7 @@ type parametrised struct {
 
 func parametrisedOperations() []parametrised {
 	return []parametrised{
-		{NormalizeParams{Mean: []float32{1, 2}, Deviation: []float32{1, 2}, Channels: 2, Layout: ToPlanar, Pixels: 2},
+		{NormalizeParams{Mean: []float32{1, 2}, Std: []float32{1, 2}, Channels: 2, Layout: ToPlanar, Pixels: 2},
 			func(r *kerneltest.Rig, p any, out device.View) error {
 				return Normalize(r.Stream, out, r.Alloc(4), p.(NormalizeParams))
 			}, 16},

@@ -67,7 +67,7 @@ func normalizeCase(layout Layout, out dtype.Type, channels int) func(r *kernelte
 		p := NormalizeParams{Layout: layout, Out: out}
 		for range channels {
 			p.Mean = append(p.Mean, random.Float32())
-			p.Deviation = append(p.Deviation, random.Float32()+0.1)
+			p.Std = append(p.Std, random.Float32()+0.1)
 		}
 		var views []device.View
 		for _, pixels := range []int{1, 63, 4096, 50_176} {

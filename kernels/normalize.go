@@ -32,12 +32,12 @@ func (l Layout) String() string {
 // NormalizeParams says what Normalize does. The zero value takes 0…255 to 0…1 in
 // float32.
 type NormalizeParams struct {
-	// Mean and Deviation are per channel, in units of the full range: with them a
-	// byte v of channel c becomes (v/255 - Mean[c]) / Deviation[c]. A list of one
-	// value is for every channel. A nil Mean is all 0, a nil Deviation all 1.
-	Mean, Deviation []float32
+	// Mean and Std are per channel, in units of the full range: with them a
+	// byte v of channel c becomes (v/255 - Mean[c]) / Std[c]. A list of one
+	// value is for every channel. A nil Mean is all 0, a nil Std all 1.
+	Mean, Std []float32
 	// Channels is the number of channels. 0 means as many as the longer of Mean and
-	// Deviation has values, and at least 1.
+	// Std has values, and at least 1.
 	Channels int
 	// Out is the element type of the result: Float32 (also if left out), Float16 or
 	// BFloat16.
@@ -53,7 +53,7 @@ func (p *NormalizeParams) channels() int {
 	if p.Channels != 0 {
 		return p.Channels
 	}
-	return max(1, len(p.Mean), len(p.Deviation))
+	return max(1, len(p.Mean), len(p.Std))
 }
 
 func (p *NormalizeParams) out() dtype.Type {
@@ -65,7 +65,7 @@ func (p *NormalizeParams) out() dtype.Type {
 
 // coefficients of channel c: a byte v becomes v*scale, rounded, plus bias, rounded.
 func (p *NormalizeParams) coefficients(c int) (scale, bias float32) {
-	mean, deviation := channelValue(p.Mean, c, 0), channelValue(p.Deviation, c, 1)
+	mean, deviation := channelValue(p.Mean, c, 0), channelValue(p.Std, c, 1)
 	return float32(1 / (255 * deviation)), float32(-mean / deviation)
 }
 
@@ -131,7 +131,7 @@ func (p *NormalizeParams) mistakes() (m mistakes) {
 	for _, f := range [...]struct {
 		name string
 		n    int
-	}{{"Mean", len(p.Mean)}, {"Deviation", len(p.Deviation)}} {
+	}{{"Mean", len(p.Mean)}, {"Std", len(p.Std)}} {
 		if f.n > 1 && f.n != channels {
 			m.add("len("+f.name+")", f.n, "0, 1 or %d (Channels)", channels)
 		}
@@ -139,7 +139,7 @@ func (p *NormalizeParams) mistakes() (m mistakes) {
 	for c := range min(channels, MaxChannels) {
 		scale, bias := p.coefficients(c)
 		if scale-scale != 0 || bias-bias != 0 { // infinite or NaN
-			m.add(fmt.Sprintf("1/Deviation[%d] and -Mean[%[1]d]/Deviation[%[1]d]", c), [2]float32{scale * 255, bias}, "finite numbers")
+			m.add(fmt.Sprintf("1/Std[%d] and -Mean[%[1]d]/Std[%[1]d]", c), [2]float32{scale * 255, bias}, "finite numbers")
 		}
 	}
 	if p.Layout >= layouts {

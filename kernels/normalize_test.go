@@ -23,7 +23,7 @@ func TestNormalizeAgainstFloat64(t *testing.T) {
 		}
 		for range channels {
 			p.Mean = append(p.Mean, rapid.Float32Range(-1, 1).Draw(t, "mean"))
-			p.Deviation = append(p.Deviation, rapid.Float32Range(0.01, 4).Draw(t, "deviation"))
+			p.Std = append(p.Std, rapid.Float32Range(0.01, 4).Draw(t, "deviation"))
 		}
 		in := randomBytes(uint64(samples*pixels), samples*pixels*channels)
 
@@ -31,7 +31,7 @@ func TestNormalizeAgainstFloat64(t *testing.T) {
 		require.Len(t, got, len(in))
 		for i, v := range in {
 			c, j := channelOf(p, i, pixels, channels)
-			mean, deviation := float64(p.Mean[c]), float64(p.Deviation[c])
+			mean, deviation := float64(p.Mean[c]), float64(p.Std[c])
 			want := (float64(v)/255 - mean) / deviation
 			// Three roundings, of the scale, the product and the bias, each in
 			// proportion to the terms, which may cancel in the sum.
@@ -58,7 +58,7 @@ func TestNormalizeToHalfRoundsTheFloat32(t *testing.T) {
 	r := kerneltest.CPU(t)
 	in := randomBytes(1, 5*33*3)
 	for _, layout := range []Layout{Interleaved, ToPlanar, Planar} {
-		p := NormalizeParams{Mean: []float32{0.485, 0.456, 0.406}, Deviation: []float32{0.229, 0.224, 0.225}, Layout: layout, Pixels: 33}
+		p := NormalizeParams{Mean: []float32{0.485, 0.456, 0.406}, Std: []float32{0.229, 0.224, 0.225}, Layout: layout, Pixels: 33}
 		full := dtype.As[float32](normalized(r, in, 4, p))
 		p.Out = dtype.Float16
 		f16 := dtype.As[uint16](normalized(r, in, 2, p))
@@ -81,13 +81,13 @@ func TestNormalizeNamesEveryMistake(t *testing.T) {
 	r := kerneltest.CPU(t)
 	other := kerneltest.CPU(t)
 	err := Normalize(r.Stream, r.Alloc(8), other.Alloc(10), NormalizeParams{
-		Mean: make([]float32, 3), Deviation: []float32{1, 0}, Out: dtype.Int8, Layout: ToPlanar,
+		Mean: make([]float32, 3), Std: []float32{1, 0}, Out: dtype.Int8, Layout: ToPlanar,
 	})
 	var typed *Error
 	require.ErrorAs(t, err, &typed)
 	require.Equal(t, "Normalize", typed.Op)
 	require.ErrorIs(t, err, device.ErrInvalid)
-	for _, part := range []string{"len(Deviation) is 2, want 0, 1 or 3", "1/Deviation[1]", "Pixels is 0", "multiple of 3", "Out is int8", "in.Device() is"} {
+	for _, part := range []string{"len(Std) is 2, want 0, 1 or 3", "1/Std[1]", "Pixels is 0", "multiple of 3", "Out is int8", "in.Device() is"} {
 		require.ErrorContains(t, err, part)
 	}
 	mistakes := typed.Err.(interface{ Unwrap() []error }).Unwrap()

@@ -63,7 +63,7 @@ func Normalize(field string, o NormalizeOptions) Op {
 
 // of is what o says of images of that shape, for the kernel.
 func (o *NormalizeOptions) of(shape []int) (kernels.NormalizeParams, error) {
-	p := kernels.NormalizeParams{Mean: o.Mean, Deviation: o.Std, Out: o.Out, Layout: o.Layout}
+	p := kernels.NormalizeParams{Mean: o.Mean, Std: o.Std, Out: o.Out, Layout: o.Layout}
 	channels := 0
 	switch {
 	case o.Layout != kernels.Interleaved && len(shape) != 3:

@@ -146,7 +146,7 @@ func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 		"two axes to planes":     {image(4, 3), normalize(chain.NormalizeOptions{Layout: kernels.ToPlanar}), "three axes"},
 		"too many channels":      {image(2, 2, 9), normalize(chain.NormalizeOptions{Layout: kernels.ToPlanar}), "Channels is 9"},
 		"a layout that is none":  {image(4, 4, 3), normalize(chain.NormalizeOptions{Layout: 9}), "Layout is 9"},
-		"no deviation":           {image(4, 4, 3), normalize(chain.NormalizeOptions{Std: []float32{0}}), "Deviation"},
+		"no deviation":           {image(4, 4, 3), normalize(chain.NormalizeOptions{Std: []float32{0}}), "Std"},
 		"a mean that is none":    {image(4, 4, 3), normalize(chain.NormalizeOptions{Mean: []float32{nan}}), "Mean"},
 		"to integers":            {image(4, 4, 3), normalize(chain.NormalizeOptions{Out: dtype.Int8}), "Out is int8"},
 		"of floats":              {of(dtype.Float32, 4, 4, 3), normalize(chain.NormalizeOptions{}), "DType is float32, want uint8"},

@@ -15,7 +15,7 @@ import (
 func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 	for _, hidden := range [][]int{{}, {7}, {70, 65}} { // the last needs more than one tile
 		r := kerneltest.CPU(t)
-		o := Options{Inputs: 6, Classes: 4, MaxBatch: 9, Hidden: hidden, Seed: 3, Mean: 0.4, Deviation: 0.5}
+		o := Options{Inputs: 6, Classes: 4, MaxBatch: 9, Hidden: hidden, Seed: 3, Mean: 0.4, Std: 0.5}
 		net := newNetwork(t, r, o)
 		const n = 5 // a short batch
 		pixels, labels := samples(1, n, o.Inputs, o.Classes)
@@ -84,7 +84,7 @@ func TestSameSeedSameLosses(t *testing.T) {
 // Float32 images need no normalising and are copied, for the caller's view is only
 // borrowed.
 func TestFloat32Images(t *testing.T) {
-	o := Options{Inputs: 6, Classes: 4, MaxBatch: 8, Seed: 3, Mean: 0.4, Deviation: 0.5}
+	o := Options{Inputs: 6, Classes: 4, MaxBatch: 8, Seed: 3, Mean: 0.4, Std: 0.5}
 	pixels, labels := samples(1, 8, o.Inputs, o.Classes)
 	inputs, _ := normalized(pixels, labels, o)
 	var flat []float32
@@ -161,10 +161,10 @@ func TestStepAllocatesNothing(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	r := kerneltest.CPU(t)
 	_, err := New(r.Stream, Options{
-		Hidden: []int{0}, Images: dtype.Int8, Labels: dtype.Bool, LearningRate: -1, Deviation: -1, DecaySteps: -1, ReportSteps: -1,
+		Hidden: []int{0}, Images: dtype.Int8, Labels: dtype.Bool, LearningRate: -1, Std: -1, DecaySteps: -1, ReportSteps: -1,
 	})
 	for _, part := range []string{"Inputs is 0", "Classes is 0", "MaxBatch is 0", "Hidden[0] is 0", "Images is int8", "Labels is bool",
-		"LearningRate is -1", "Deviation is -1", "DecaySteps is -1", "ReportSteps is -1"} {
+		"LearningRate is -1", "Std is -1", "DecaySteps is -1", "ReportSteps is -1"} {
 		require.ErrorContains(t, err, part)
 	}
 	net := newNetwork(t, r, Options{Inputs: 2, Classes: 2, MaxBatch: 2, ReportSteps: 1})
@@ -241,7 +241,7 @@ func normalized(pixels, labels []byte, o Options) (inputs [][]float64, numbers [
 	for i, label := range labels {
 		var row []float64
 		for _, v := range pixels[i*o.Inputs:][:o.Inputs] {
-			row = append(row, (float64(v)/255-float64(o.Mean))/float64(o.Deviation))
+			row = append(row, (float64(v)/255-float64(o.Mean))/float64(o.Std))
 		}
 		inputs = append(inputs, row)
 		numbers = append(numbers, int(label))

@@ -25,10 +25,10 @@ type Options struct {
 	// Images is the images' element type: Uint8 (also if left out), which Step
 	// normalises first, or Float32.
 	Images dtype.Type
-	// Mean and Deviation normalise Uint8 images; see kernels.NormalizeParams. A
-	// Deviation of 0 means 0.3, near MNIST's own. A Mean of 0 keeps black pixels 0,
+	// Mean and Std normalise Uint8 images; see kernels.NormalizeParams. A
+	// Std of 0 means 0.3, near MNIST's own. A Mean of 0 keeps black pixels 0,
 	// and the matrix product on the CPU skips zeros.
-	Mean, Deviation float32
+	Mean, Std float32
 	// Labels is the labels' element type: Uint8 (also if left out), Int32 or Int64.
 	Labels dtype.Type
 
@@ -52,8 +52,8 @@ func (o Options) withDefaults() Options {
 	if o.Labels == dtype.Invalid {
 		o.Labels = dtype.Uint8
 	}
-	if o.Deviation == 0 {
-		o.Deviation = 0.3
+	if o.Std == 0 {
+		o.Std = 0.3
 	}
 	if o.LearningRate == 0 {
 		o.LearningRate = 0.003
@@ -85,8 +85,8 @@ func (o Options) validate() error {
 	if !(o.LearningRate > 0) {
 		bad("LearningRate is %v, want more than 0", o.LearningRate)
 	}
-	if !(o.Deviation > 0) {
-		bad("Deviation is %v, want more than 0", o.Deviation)
+	if !(o.Std > 0) {
+		bad("Std is %v, want more than 0", o.Std)
 	}
 	if !slices.Contains([]dtype.Type{dtype.Uint8, dtype.Float32}, o.Images) {
 		bad("Images is %v, want uint8 or float32", o.Images)

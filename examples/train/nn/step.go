@@ -122,8 +122,8 @@ func (net *Network) input(s *device.Stream, images device.View, n int) (device.V
 		// backward reads it after the caller's view may have gone on to another batch.
 		return in, s.CopyD2D(in, images)
 	}
-	mean, deviation := [1]float32{net.opts.Mean}, [1]float32{net.opts.Deviation}
-	return in, kernels.Normalize(s, in, images, kernels.NormalizeParams{Mean: mean[:], Deviation: deviation[:]})
+	mean, deviation := [1]float32{net.opts.Mean}, [1]float32{net.opts.Std}
+	return in, kernels.Normalize(s, in, images, kernels.NormalizeParams{Mean: mean[:], Std: deviation[:]})
 }
 
 func (net *Network) check(images, labels device.View, n int) error {
