@@ -66,9 +66,14 @@ type View struct {
 	bytes int64
 }
 
-// ViewOf is a View of device memory that another library owns, of bytes from addr.
-// Where no memory can lie, copies and launches refuse it with ErrInvalid.
-func (d *Device) ViewOf(addr driver.Address, bytes int64) View {
+// An Address is a place in device memory, which host code can't read: on a GPU it is the
+// driver's own (a CUdeviceptr).
+type Address = driver.Address
+
+// ViewOf is a View of device memory that another library owns, of bytes from addr. The
+// memory must be d's and live as long as the View is used. Where no memory can lie,
+// copies and launches refuse it with ErrInvalid.
+func (d *Device) ViewOf(addr Address, bytes int64) View {
 	return View{dev: d, addr: addr, bytes: bytes}
 }
 
@@ -76,7 +81,7 @@ func (d *Device) ViewOf(addr driver.Address, bytes int64) View {
 func (v View) Device() *Device { return v.dev }
 
 // Address is the device address, for kernels and other libraries.
-func (v View) Address() driver.Address { return v.addr }
+func (v View) Address() Address { return v.addr }
 
 // Size is the range's length.
 func (v View) Size() int64 { return v.bytes }

@@ -68,13 +68,3 @@ func (t Type) String() string {
 	}
 	return table[t].name
 }
-
-// Parse returns the type of that name, for flags and file headers.
-func Parse(name string) (Type, error) {
-	for t := Bool; int(t) < len(table); t++ {
-		if table[t].name == name {
-			return t, nil
-		}
-	}
-	return Invalid, fmt.Errorf("dtype: no element type %q, want one of bool, uint8 to uint64, int8 to int64, float16, bfloat16, float32, float64", name)
-}

@@ -284,10 +284,10 @@ func TestGPUSoakIsFlat(t *testing.T) {
 // overwritten only when the peer has fetched it, and the stream may be closed at the
 // Release. It skips where there is one GPU.
 func TestGPUUsedOnAPeer(t *testing.T) {
-	n, err := cuda.Count()
-	if err != nil || n < 2 {
+	gpus, err := cuda.List()
+	if err != nil || len(gpus) < 2 {
 		gpu(t) // or says what is missing
-		t.Skipf("%d GPU here, and a peer is another one", n)
+		t.Skipf("%d GPU here, and a peer is another one", len(gpus))
 	}
 	for _, per := range []int{1, 3} {
 		data := canary{n: 400, width: 16 << 10} // what read copies back takes 8 MiB at most

@@ -25,11 +25,32 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string {
-	s := fmt.Sprintf("auto: no device %q here, there is %s", e.Name, strings.Join(e.Available, ", "))
-	if e.NoGPU != nil {
-		s += fmt.Sprintf(" (no GPU: %v)", e.NoGPU)
+	s := fmt.Sprintf("auto: no device %q, have: %s", e.Name, strings.Join(e.Available, ", "))
+	switch {
+	case e.NoGPU == nil:
+		return s
+	case isGPU(e.Name): // whoever asked for one wants to know where a driver was looked for
+		return fmt.Sprintf("%s (no GPU: %v)", s, e.NoGPU)
 	}
-	return s
+	return fmt.Sprintf("%s (no GPU: %s)", s, short(e.NoGPU))
+}
+
+// isGPU reports whether only a GPU can be meant by name.
+func isGPU(name string) bool {
+	for _, prefix := range []string{"cuda", "GPU-", "MIG-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// short is why there is no GPU, without the list of places where no driver is.
+func short(err error) string {
+	if errors.Is(err, cuda.ErrNoDriver) {
+		return cuda.ErrNoDriver.Error()
+	}
+	return err.Error()
 }
 
 // Unwrap returns device.ErrUnavailable and the reason why there is no GPU.
@@ -77,7 +98,7 @@ func first() (*device.Device, error) {
 		dev.Note("no device was named: this is the first GPU")
 		return dev, nil
 	}
-	return noted(cpu.Open(cpu.Options{}))(fmt.Sprintf("no device was named, and no GPU can be used: %v", err))
+	return noted(cpu.Open(cpu.Options{}))("no device was named, and no GPU can be used: " + short(err))
 }
 
 func gpu(name string, o cuda.Options) (*device.Device, error) {

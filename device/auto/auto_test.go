@@ -1,6 +1,7 @@
 package auto_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -23,7 +24,8 @@ func TestNoNameOpensAGPUOrSaysWhyNot(t *testing.T) {
 		return
 	}
 	require.Equal(t, "cpu", dev.Name())
-	require.Contains(t, notes, "no GPU can be used")
+	require.Contains(t, notes, "no GPU can be used: ")
+	require.Less(t, len(notes), 200, "the places where no driver was found are for those who ask for a GPU")
 }
 
 func TestUnknownNamesListWhatThereIs(t *testing.T) {
@@ -36,6 +38,8 @@ func TestUnknownNamesListWhatThereIs(t *testing.T) {
 		require.Contains(t, err.Error(), "cpu")
 		if _, gpuErr := cuda.List(); gpuErr != nil {
 			require.Contains(t, err.Error(), "no GPU: ")
+			require.Equal(t, errors.Is(gpuErr, cuda.ErrNoDriver), errors.Is(err, cuda.ErrNoDriver))
+			require.Equal(t, strings.HasPrefix(name, "cuda"), strings.Contains(err.Error(), gpuErr.(*device.Error).Hint), name)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (a *allocation) free() error {
 // Alloc implements driver.Device.
 func (d *Device) Alloc(bytes int64) (driver.Address, error) {
 	const call = "Alloc"
-	if err := d.reserve(call, bytes, &d.space.used, d.space.limit); err != nil {
+	if err := d.reserve(call, bytes, &d.space.used, d.space.limit, d.options.memoryHint()); err != nil {
 		return 0, err
 	}
 	mem, err := d.pages(call, bytes, pages.Alloc)
@@ -175,8 +175,9 @@ func (d *Device) Alloc(bytes int64) (driver.Address, error) {
 	return a.base, nil
 }
 
-// reserve is the start of an allocation: it counts bytes against a limit.
-func (d *Device) reserve(call string, bytes int64, used *int64, limit int64) error {
+// reserve is the start of an allocation: it counts bytes against a limit. hint is what
+// to do about a limit that is too low.
+func (d *Device) reserve(call string, bytes int64, used *int64, limit int64, hint string) error {
 	d.mu.Lock()
 	defer d.unlock()
 	if err := d.admit(Call{Op: call, Bytes: bytes}); err != nil {
@@ -187,7 +188,7 @@ func (d *Device) reserve(call string, bytes int64, used *int64, limit int64) err
 	}
 	if limit > 0 && bytes > limit-*used {
 		return d.fail(call, driver.ErrOutOfMemory,
-			fmt.Sprintf("%d bytes asked for, %d of %d are free", bytes, max(0, limit-*used), limit))
+			fmt.Sprintf("%d bytes asked for, %d of %d are free: %s", bytes, max(0, limit-*used), limit, hint))
 	}
 	*used += bytes
 	return nil
@@ -198,7 +199,7 @@ func (d *Device) pages(call string, bytes int64, alloc func(int64) ([]byte, erro
 	mem, err := alloc(bytes)
 	switch {
 	case errors.Is(err, pages.ErrNoMemory):
-		return nil, d.fail(call, driver.ErrOutOfMemory, fmt.Sprintf("%d bytes asked for, which the system refused", bytes))
+		return nil, d.fail(call, driver.ErrOutOfMemory, fmt.Sprintf("%d bytes asked for, which the system refused: fewer or smaller buffers need less", bytes))
 	case err != nil:
 		return nil, d.fail(call, err, "")
 	}

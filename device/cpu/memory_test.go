@@ -27,7 +27,8 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, []int64{400, 1000}, []int64{free, total})
 	_, err = dev.Alloc(401)
 	require.ErrorIs(t, err, device.ErrOutOfMemory)
-	require.ErrorContains(t, err, "401 bytes asked for, 400 of 1000 are free")
+	require.ErrorContains(t, err, "401 bytes asked for, 400 of 1000 are free: cpu.Options.MemoryBytes sets the limit")
+	require.Equal(t, 1, strings.Count(err.Error(), "out of memory"))
 	b, err := dev.Alloc(400)
 	require.NoError(t, err)
 	require.NoError(t, a.Close())
@@ -210,6 +211,27 @@ func sorted(m map[driver.Address]int64) []driver.Address {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// What is refused says which limit it met and what would help.
+func TestOutOfMemoryNamesTheLimit(t *testing.T) {
+	for want, o := range map[string]cpu.Options{
+		"cpu.Options.MemoryBytes sets the limit": {MemoryBytes: 1000},
+		"the Model's MemoryBytes sets the limit": {Model: &cpu.Model{MemoryBytes: 1000}},
+	} {
+		dev, err := cpu.Open(o)
+		require.NoError(t, err)
+		_, err = dev.Alloc(1001)
+		require.ErrorIs(t, err, device.ErrOutOfMemory)
+		require.EqualError(t, err, "cpu: Alloc: out of memory (1001 bytes asked for, 1000 of 1000 are free: "+want+"; fewer or smaller buffers need less)")
+		require.NoError(t, dev.Close())
+	}
+	dev, err := cpu.Open(cpu.Options{PinnedBytes: 100})
+	require.NoError(t, err)
+	_, err = dev.AllocHost(101, device.HostOptions{})
+	require.ErrorIs(t, err, device.ErrOutOfMemory)
+	require.ErrorContains(t, err, "cpu.Options.PinnedBytes sets the limit; fewer or smaller host buffers need less, and with HostOptions.Pageable")
+	require.NoError(t, dev.Close())
 }
 
 func TestBadOptions(t *testing.T) {

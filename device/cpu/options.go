@@ -62,6 +62,26 @@ func (o Options) memoryBytes() int64 {
 	return pages.Total()
 }
 
+// memoryHint and pinnedHint say which limit is in force and what to do about it.
+func (o Options) memoryHint() string {
+	limit := "the machine has no more"
+	switch {
+	case o.MemoryBytes > 0:
+		limit = "cpu.Options.MemoryBytes sets the limit"
+	case o.Model != nil && o.Model.MemoryBytes > 0:
+		limit = "the Model's MemoryBytes sets the limit"
+	}
+	return limit + "; fewer or smaller buffers need less"
+}
+
+func (o Options) pinnedHint() string {
+	limit := "the machine has no more"
+	if o.PinnedBytes > 0 {
+		limit = "cpu.Options.PinnedBytes sets the limit"
+	}
+	return limit + "; fewer or smaller host buffers need less, and with HostOptions.Pageable no pinned memory is needed"
+}
+
 func (o Options) pinnedBytes() int64 {
 	if o.PinnedBytes > 0 {
 		return o.PinnedBytes

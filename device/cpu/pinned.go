@@ -89,7 +89,7 @@ func (d *Device) AllocHost(bytes int64, c driver.HostConfig) ([]byte, error) {
 	if c.Pageable {
 		a.origin, limit, used = pageableHost, 0, new(int64)
 	}
-	if err := d.reserve(call, bytes, used, limit); err != nil {
+	if err := d.reserve(call, bytes, used, limit, d.options.pinnedHint()); err != nil {
 		return nil, err
 	}
 	alloc := pages.Alloc
@@ -113,7 +113,7 @@ func (d *Device) AllocHost(bytes int64, c driver.HostConfig) ([]byte, error) {
 func (d *Device) RegisterHost(mem []byte, c driver.HostConfig) error {
 	const call = "RegisterHost"
 	bytes := int64(len(mem))
-	if err := d.reserve(call, bytes, &d.pinned.used, d.pinned.limit); err != nil {
+	if err := d.reserve(call, bytes, &d.pinned.used, d.pinned.limit, d.options.pinnedHint()); err != nil {
 		return err
 	}
 	a := &allocation{origin: registeredHost, mem: mem, bytes: bytes, locked: c.Locked}

@@ -154,7 +154,7 @@ func (d *Device) Launch(sh driver.Stream, l *driver.Launch) error {
 
 // CheckKernel implements driver.Device.
 func (d *Device) CheckKernel(k *driver.Kernel) error {
-	const call = "CheckKernel"
+	const call = "CheckKernels"
 	d.mu.Lock()
 	defer d.unlock()
 	if err := d.endedError(call); err != nil {

@@ -102,7 +102,7 @@ func TestARefusedAllocationIsNoFault(t *testing.T) {
 	f.fail("cuMemAlloc_v2", outOfMemory)
 	_, err := d.Alloc(1 << 50)
 	require.ErrorIs(t, err, driver.ErrOutOfMemory)
-	require.ErrorContains(t, err, "1125899906842624 bytes asked for, 107374182400 of 150323855360 free")
+	require.ErrorContains(t, err, "1125899906842624 bytes asked for, 107374182400 of 150323855360 free: fewer or smaller buffers")
 	_, err = d.Alloc(1)
 	require.NoError(t, err)
 	for _, bytes := range []int64{0, -1} {

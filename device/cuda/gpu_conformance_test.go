@@ -22,7 +22,7 @@ func TestGPUConformance(t *testing.T) {
 		free <- gpuLatch(t, owner)
 	}
 	var peer func(t *testing.T) *device.Device
-	if n, err := Count(); err == nil && n > 1 {
+	if gpus, err := List(); err == nil && len(gpus) > 1 {
 		peer = func(t *testing.T) *device.Device {
 			dev, err := Open(secondGPU(t))
 			require.NoError(t, err)

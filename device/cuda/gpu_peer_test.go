@@ -15,10 +15,10 @@ import (
 // secondGPU is the options that open a GPU other than the first. With one GPU there
 // is nothing to test, LEAT_GPU=required or not.
 func secondGPU(t testing.TB) Options {
-	n, err := Count()
+	gpus, err := List()
 	require.NoError(t, err)
-	if n < 2 {
-		t.Skipf("%d GPU here, and copies between two want two", n)
+	if len(gpus) < 2 {
+		t.Skipf("%d GPU here, and copies between two want two", len(gpus))
 	}
 	return Options{Index: 1}
 }

@@ -36,7 +36,7 @@ func (d *gpu) Launch(s driver.Stream, l *driver.Launch) error {
 
 // CheckKernel also loads a module that was registered after Open.
 func (d *gpu) CheckKernel(k *driver.Kernel) error {
-	const op = "CheckKernel"
+	const op = "CheckKernels"
 	if err := d.refused(op); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (d *gpu) Alloc(bytes int64) (driver.Address, error) {
 	}
 	r := g.call(d.cu.memAlloc, g.result0(), uintptr(bytes))
 	if r == outOfMemory {
-		err := g.refine(r, driver.ErrOutOfMemory, fmt.Sprintf("%d bytes asked for, %s", bytes, g.freeMemory()))
+		err := g.refine(r, driver.ErrOutOfMemory, fmt.Sprintf("%d bytes asked for, %s: fewer or smaller buffers need less; nvidia-smi shows who else uses the GPU", bytes, g.freeMemory()))
 		g.leave(success)
 		return 0, err
 	}

@@ -51,7 +51,7 @@ func (o Options) name() string {
 // Open opens a GPU: it retains the device's primary context, which it shares with
 // other libraries in this process, and loads every module registered so far. The
 // caller owns the device until Close. Where there is no GPU or no driver the error
-// is a *device.Error with ErrUnavailable and the reason. With LEAT_ORDER=1 in the
+// is a *device.Error with ErrUnavailable and the reason, ErrNoDriver for example. With LEAT_ORDER=1 in the
 // environment the order of every access is checked; see package order.
 func Open(o Options) (*device.Device, error) {
 	if err := o.validate(); err != nil {
@@ -75,15 +75,6 @@ func Open(o Options) (*device.Device, error) {
 	return dev, nil
 }
 
-// Count is the number of GPUs that the driver shows.
-func Count() (int, error) {
-	cu, err := load()
-	if err != nil {
-		return 0, unavailable("Count", "cuda", err)
-	}
-	return count(cu)
-}
-
 // List describes the GPUs that the driver shows, in order of their Index. It makes
 // no context, so it costs no device memory; the range of priorities, which needs
 // one, is left 0.
@@ -96,16 +87,12 @@ func List() ([]device.Properties, error) {
 }
 
 func unavailable(op, name string, reason error) error {
-	return &driver.Error{Op: op, Device: name, Err: driver.ErrUnavailable, Hint: reason.Error()}
-}
-
-func count(cu *symbols) (int, error) {
-	g := newGroup(&gpu{cu: cu, name: "cuda"}, "Count")
-	defer g.end()
-	if err := g.start(); err != nil {
-		return 0, err
+	e := &driver.Error{Op: op, Device: name, Err: driver.ErrUnavailable, Hint: reason.Error()}
+	if errors.Is(reason, ErrNoDriver) {
+		e.Err = fmt.Errorf("%w: %w", driver.ErrUnavailable, ErrNoDriver)
+		e.Hint = strings.TrimPrefix(e.Hint, ErrNoDriver.Error()+": ")
 	}
-	return g.deviceCount()
+	return e
 }
 
 func list(cu *symbols) ([]driver.Properties, error) {

@@ -152,7 +152,7 @@ func (d *gpu) allocHost(bytes int64) ([]byte, error) {
 }
 
 func pinRefused(bytes int64) string {
-	return fmt.Sprintf("%d bytes of pinned memory asked for: is that more than is free, than the container's limit, or than ulimit -l? Fewer host slots need less; Pageable does without, and copies then block", bytes)
+	return fmt.Sprintf("%d bytes of pinned memory asked for: is that more than is free, than the container's limit, or than ulimit -l? Fewer or smaller host buffers need less; with HostOptions.Pageable none is needed, and copies block the caller", bytes)
 }
 
 func (d *gpu) mapPinned(bytes int64) ([]byte, error) { return d.mapHost(bytes, hostMapped) }

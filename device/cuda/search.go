@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// ErrNoDriver is in Open's error, beside device.ErrUnavailable, where no file that could
+// be the driver's library is one. The error's Hint names each file that was tried.
+var ErrNoDriver = errors.New("no NVIDIA driver found")
+
 // libraryVariable is the environment variable that names the driver's library, by an
 // absolute path. It is tried alone.
 const libraryVariable = "LEAT_CUDA_LIBRARY"
@@ -87,7 +91,7 @@ func search(paths []string, open func(path string) (library, error), start func(
 	if len(absent) > 0 {
 		refused = append(refused, "no such file: "+strings.Join(absent, ", "))
 	}
-	return nil, fmt.Errorf("no NVIDIA driver found: %s", strings.Join(refused, "; "))
+	return nil, fmt.Errorf("%w: %s", ErrNoDriver, strings.Join(refused, "; "))
 }
 
 // reason is err with the path in front, where it doesn't begin with it.
