@@ -3,7 +3,6 @@ package loader
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -147,20 +146,12 @@ type FieldError struct {
 
 // Error implements error. It names the fields that there are.
 func (e *FieldError) Error() string {
-	const most = 20 // names in a message
-	names := make([]string, 0, most+1)
-	for i, f := range e.Fields {
+	for _, f := range e.Fields {
 		if f.Name == e.Name {
 			return fmt.Sprintf("field %v asked for as %s", f, e.Type)
 		}
-		if i < most {
-			names = append(names, f.String())
-		}
 	}
-	if more := len(e.Fields) - most; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	return fmt.Sprintf("no field %q; a sample has %s", e.Name, strings.Join(names, ", "))
+	return fmt.Sprintf("no field %q; a sample has %s", e.Name, listed(e.Fields))
 }
 
 // SizeError is a sample's value that does not fill its field exactly.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/leat-go/leat/dtype"
 )
@@ -163,6 +164,19 @@ func (l *Layout) names() (fields []Field) {
 		fields = append(fields, f.Field)
 	}
 	return fields
+}
+
+// listed are fields for people to read.
+func listed(fields []Field) string {
+	const most = 20
+	var names []string
+	for _, f := range fields[:min(len(fields), most)] {
+		names = append(names, f.String())
+	}
+	if more := len(fields) - most; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // few is up to how many names are compared one by one, which is faster than to hash one.

@@ -17,7 +17,8 @@ type Loader struct {
 	options     Options
 	layout      *Layout
 	split       split
-	known       bool // whether the number of samples is
+	known       bool   // whether the number of samples is
+	fields      string // as a State tells them
 	fingerprint uint64
 	dataset     Dataset  // or else
 	iterable    Iterable // this
@@ -51,7 +52,7 @@ func New(ds Dataset, batchSize int, o Options) (*Loader, error) {
 		return nil, fmt.Errorf("%w: %d samples, and %s; Last: Pad would fill them up",
 			ErrTooFewSamples, samples, l.split.takes())
 	}
-	l.fingerprint = fingerprint(ds, samples, l.layout)
+	l.fingerprint = fingerprint(ds, l.layout)
 	return l, nil
 }
 
@@ -88,7 +89,7 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	l.iterable, l.once = it, once
 	// No position is past the end of what may go on for ever.
 	l.split.samples = maxSamples
-	l.fingerprint = fingerprint(it, -1, l.layout)
+	l.fingerprint = fingerprint(it, l.layout)
 	return l, nil
 }
 
@@ -108,6 +109,7 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 	return &Loader{
 		options: o,
 		layout:  layout,
+		fields:  listed(layout.names()),
 		split: split{
 			batch: int64(batchSize),
 			rank:  int64(o.Shard.Index),
@@ -117,10 +119,9 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 	}, nil
 }
 
-// fingerprint covers the number of samples, the fields, and what the data says
-// of itself.
-func fingerprint(data any, samples int64, layout *Layout) uint64 {
-	h := mix.Hash(uint64(samples), uint64(len(layout.fields)))
+// fingerprint covers the fields and what the data says of itself.
+func fingerprint(data any, layout *Layout) uint64 {
+	h := mix.Hash(uint64(len(layout.fields)))
 	for _, f := range layout.fields {
 		h = mix.Hash(h, uint64(f.DType), uint64(len(f.Shape)), uint64(len(f.Name)))
 		for _, dim := range f.Shape {

@@ -18,15 +18,20 @@ type Cursor struct {
 }
 
 // stateVersion is raised when a State's meaning, or the order behind it, changes.
-const stateVersion = 1
+const stateVersion = 2
 
 // State is all that must be saved to go on later: a small value, equal on every
-// rank, that any number of ranks, workers and slots can go on from. It marshals
-// to JSON as it is.
+// rank, that any number of ranks, workers and slots can go on from, with any batch size:
+// it counts samples, and the next batch begins at the sample behind the last one
+// delivered. It marshals to JSON as it is.
 type State struct {
 	Version int `json:"version"`
-	// Fingerprint tells the dataset: its length, its fields, and what a Fingerprinter
-	// says. A State with another one is of other data.
+	// Samples is the length of the dataset, 0 of an Iterable, whose length is not known.
+	Samples int64 `json:"samples"`
+	// Fields are the fields of a sample, as people write them.
+	Fields string `json:"fields"`
+	// Fingerprint tells the fields and what a Fingerprinter says: a State with another
+	// one is of other data.
 	Fingerprint uint64 `json:"fingerprint,string"`
 	Seed        uint64 `json:"seed,string"`
 	Shuffle     bool   `json:"shuffle"`
@@ -37,10 +42,6 @@ type State struct {
 	// a number of its own, and a state is the same on all of them, so that a rank that
 	// goes on from one in another process begins to count there.
 	Substituted int `json:"substituted,omitempty"`
-	// World and Batch are the number of ranks and the batch size of one, for
-	// people to read, and 0 in a state made by hand. Others may go on from the state.
-	World int `json:"world"`
-	Batch int `json:"batch"`
 }
 
 // Cursor is where to start from.
@@ -48,9 +49,10 @@ func (s State) Cursor() Cursor {
 	return Cursor{Epoch: s.Epoch, Position: s.Position, Substituted: s.Substituted}
 }
 
-// StateError is a part of a State that does not fit the Loader.
+// StateError is a part of a State, or of a place in the data, that does not fit the
+// Loader.
 type StateError struct {
-	// Field is the field of State.
+	// Field is the field of State, or Cursor for a place that is no state.
 	Field string
 	// Got is the state's value, Want what this Loader has or accepts.
 	Got, Want any
@@ -58,11 +60,31 @@ type StateError struct {
 
 // Error implements error.
 func (e *StateError) Error() string {
-	switch {
-	case e.Field == "Fingerprint":
-		return fmt.Sprintf("loader: the state is of another dataset: the length, the fields or what a Fingerprinter says are others (Fingerprint is %v, want %v)", e.Got, e.Want)
-	case e.Field == "Version" && e.Got == 0:
-		return fmt.Sprintf("loader: the state was never taken, or is of another version (Version is 0, want %v)", e.Want)
+	switch e.Field {
+	case "Version":
+		if e.Got == 0 {
+			return "loader: the state is the zero value: none was saved in it, or it was not read from its file"
+		}
+		return fmt.Sprintf("loader: the state is of version %v, this program reads version %v", e.Got, e.Want)
+	case "Samples":
+		switch {
+		case e.Want == int64(0):
+			return fmt.Sprintf("loader: the samples are an Iterable's, the state was saved with a dataset of %v", e.Got)
+		case e.Got == int64(0):
+			return fmt.Sprintf("loader: the dataset has %v samples, the state was saved with an Iterable", e.Want)
+		}
+		return fmt.Sprintf("loader: the dataset has %v samples, the state was saved with %v", e.Want, e.Got)
+	case "Fields":
+		return fmt.Sprintf("loader: a sample has %v, the state was saved with %v", e.Want, e.Got)
+	case "Fingerprint":
+		return "loader: the data has the same fields, but not the contents that the state was saved with: its Fingerprint differs"
+	case "Seed":
+		return fmt.Sprintf("loader: the seed is %v, the state was saved with %v", e.Want, e.Got)
+	case "Shuffle":
+		if e.Want == true {
+			return "loader: the samples are shuffled, the state was saved without Shuffle"
+		}
+		return "loader: the samples are not shuffled, the state was saved with Shuffle"
 	}
 	return fmt.Sprintf("loader: %s is %v, want %v", e.Field, e.Got, e.Want)
 }
@@ -74,16 +96,17 @@ func (l *Loader) StateAt(at Cursor) State {
 	if l.options.Shard.Count > 1 {
 		at.Substituted = 0
 	}
+	samples, _ := l.Samples()
 	return State{
 		Version:     stateVersion,
+		Samples:     samples,
+		Fields:      l.fields,
 		Fingerprint: l.fingerprint,
 		Seed:        l.options.Seed,
 		Shuffle:     l.options.Shuffle,
 		Epoch:       at.Epoch,
 		Position:    at.Position,
 		Substituted: at.Substituted,
-		World:       l.options.Shard.Count,
-		Batch:       l.layout.batch,
 	}
 }
 
@@ -97,23 +120,29 @@ func (l *Loader) Check(s State) error {
 		return &StateError{Field: "Version", Got: s.Version, Want: stateVersion}
 	}
 	var errs []error
-	check := func(ok bool, field string, got, want any) {
+	check := func(ok bool, field string, got, want any) bool {
 		if !ok {
 			errs = append(errs, &StateError{Field: field, Got: got, Want: want})
 		}
+		return ok
 	}
-	check(s.Fingerprint == l.fingerprint, "Fingerprint", s.Fingerprint, l.fingerprint)
+	samples, _ := l.Samples()
+	same := check(s.Samples == samples, "Samples", s.Samples, samples)
+	if check(s.Fields == l.fields, "Fields", s.Fields, l.fields) && same {
+		check(s.Fingerprint == l.fingerprint, "Fingerprint", s.Fingerprint, l.fingerprint)
+	}
 	check(s.Seed == l.options.Seed, "Seed", s.Seed, l.options.Seed)
 	check(s.Shuffle == l.options.Shuffle, "Shuffle", s.Shuffle, l.options.Shuffle)
 	check(s.Epoch >= 0 && s.Epoch <= maxEpoch, "Epoch", s.Epoch, fmt.Sprintf("0 to %d", maxEpoch))
-	check(l.split.holds(s.Position), "Position", s.Position, fmt.Sprintf("0 to %d", l.split.samples))
+	if same { // else its position is of another length
+		check(l.split.holds(s.Position), "Position", s.Position, fmt.Sprintf("0 to %d", l.split.samples))
+	}
 	if end := l.options.Epochs; end > 0 && s.Epoch <= maxEpoch {
 		check(s.Epoch <= end, "Epoch", s.Epoch, fmt.Sprintf("0 to %d, the end of Options.Epochs", end))
-		check(s.Epoch != end || s.Position <= 0, "Position", s.Position, fmt.Sprintf("0, since all %d epochs of Options.Epochs are over", end))
+		over := s.Epoch == end && s.Position > 0 && s.Position <= l.split.samples // else it is told above
+		check(!over, "Position", s.Position, fmt.Sprintf("0, since all %d epochs of Options.Epochs are over", end))
 	}
 	check(s.Substituted >= 0 && int64(s.Substituted) <= max(s.Position, 0), "Substituted", s.Substituted, "0 to Position")
-	check(s.World >= 0 && s.World <= maxBatch, "World", s.World, fmt.Sprintf("0 to %d", maxBatch))
-	check(s.Batch >= 0 && s.Batch <= maxBatch, "Batch", s.Batch, fmt.Sprintf("0 to %d", maxBatch))
 	if len(errs) == 0 && l.once != nil {
 		return l.once.check(s.Cursor())
 	}

@@ -25,8 +25,7 @@ func (m marked) Fingerprint() uint64 { return m.mark }
 func TestAStateGoesThroughJSON(t *testing.T) {
 	l := newNumbers(t, numbers{n: 10}, 4, loader.Options{Seed: 1 << 63, Shuffle: true})
 	state := l.StateAt(loader.Cursor{Epoch: 2, Position: 4})
-	require.Equal(t, 1, state.World)
-	require.Equal(t, 4, state.Batch)
+	require.EqualValues(t, 10, state.Samples)
 	text, err := json.Marshal(state)
 	require.NoError(t, err)
 	var back loader.State
@@ -91,16 +90,16 @@ func TestAStateOfOtherDataIsRefused(t *testing.T) {
 		return l
 	}
 	require.Equal(t, []string{"Fingerprint"}, refused(other(marked{numbers{n: 10}, 2}, o), state), "other contents")
-	require.Equal(t, []string{"Fingerprint"}, refused(other(marked{numbers{n: 11}, 1}, o), state), "another length")
-	require.Equal(t, []string{"Fingerprint", "Position"}, refused(other(marked{numbers{n: 5}, 1}, o), state))
+	require.Equal(t, []string{"Samples"}, refused(other(marked{numbers{n: 11}, 2}, o), state), "another length")
+	require.Equal(t, []string{"Samples"}, refused(other(marked{numbers{n: 5}, 1}, o), state), "whose position is not told too")
 	renamed := loader.FromSlice(make([]int, 10), []loader.Field{{Name: "y", DType: dtype.Int64}}, encodeNumber)
-	require.Equal(t, []string{"Fingerprint"}, refused(other(renamed, o), state), "other fields")
+	require.Equal(t, []string{"Fields"}, refused(other(renamed, o), state), "other fields")
 	o.Seed, o.Shuffle = 8, false
 	require.Equal(t, []string{"Seed", "Shuffle"}, refused(other(marked{numbers{n: 10}, 1}, o), state))
-	state.Version = 2
+	state.Version = 1
 	require.Equal(t, []string{"Version"}, refused(l, state))
 	require.Equal(t, []string{"Version"}, refused(l, loader.State{}), "a file that is no state")
-	state.Version, state.Epoch, state.Position = 1, -1, 11
+	state.Version, state.Epoch, state.Position = 2, -1, 11
 	require.Equal(t, []string{"Epoch", "Position"}, refused(l, state))
 }
 
@@ -109,6 +108,74 @@ func TestAStateGoesOnInAnotherWorld(t *testing.T) {
 	state := newNumbers(t, numbers{n: 40}, 4, o).StateAt(loader.Cursor{Position: 8})
 	o.Shard.Count, o.Workers = 4, 3
 	require.NoError(t, newNumbers(t, numbers{n: 40}, 1, o).Check(state))
+}
+
+// What does not fit is told in words, by the numbers that a person knows.
+func TestAStateSaysWhatDoesNotFit(t *testing.T) {
+	dataset := newNumbers(t, numbers{n: 999}, 4, loader.Options{Epochs: 3})
+	stream := newStream(t, upTo(10), 4, loader.Options{})
+	x, err := loader.New(loader.FromFunc(999, []loader.Field{{Name: "x", DType: dtype.Float32, Shape: []int{3}}}, nothingRead), 4, loader.Options{})
+	require.NoError(t, err)
+	good := dataset.StateAt(loader.Cursor{Position: 998})
+	for _, c := range []struct {
+		l      *loader.Loader
+		change func(s *loader.State)
+		want   string
+	}{
+		{dataset, func(s *loader.State) { *s = loader.State{} }, "loader: the state is the zero value: none was saved in it, or it was not read from its file"},
+		{dataset, func(s *loader.State) { s.Version = 1 }, "loader: the state is of version 1, this program reads version 2"},
+		{dataset, func(s *loader.State) { s.Samples, s.Position = 1000, 1000 }, "loader: the dataset has 999 samples, the state was saved with 1000"},
+		{dataset, func(s *loader.State) { s.Samples = 0 }, "loader: the dataset has 999 samples, the state was saved with an Iterable"},
+		{stream, func(*loader.State) {}, "loader: the samples are an Iterable's, the state was saved with a dataset of 999"},
+		{x, func(s *loader.State) {}, "loader: a sample has x float32[3], the state was saved with index int64, epoch int32, position int64, random uint64, pixels uint8[3], nothing float32[0 4]"},
+		{dataset, func(s *loader.State) { s.Fingerprint++ }, "loader: the data has the same fields, but not the contents that the state was saved with: its Fingerprint differs"},
+		{dataset, func(s *loader.State) { s.Seed = 7 }, "loader: the seed is 0, the state was saved with 7"},
+		{dataset, func(s *loader.State) { s.Shuffle = true }, "loader: the samples are not shuffled, the state was saved with Shuffle"},
+		{dataset, func(s *loader.State) { s.Position = 1001 }, "loader: Position is 1001, want 0 to 999"},
+		{dataset, func(s *loader.State) { s.Epoch, s.Position = 3, 1001 }, "loader: Position is 1001, want 0 to 999"},
+		{dataset, func(s *loader.State) { s.Epoch = 3 }, "loader: Position is 998, want 0, since all 3 epochs of Options.Epochs are over"},
+		{dataset, func(s *loader.State) { s.Epoch = 9 }, "loader: Epoch is 9, want 0 to 3, the end of Options.Epochs"},
+	} {
+		s := good
+		c.change(&s)
+		require.EqualError(t, c.l.Check(s), c.want)
+	}
+}
+
+func nothingRead(context.Context, int, *loader.Row) error { return nil }
+
+// A state counts samples: it is gone on from with any batch size, at the sample behind
+// the last one delivered, and the batches count on.
+func TestAStateGoesOnWithAnotherBatchSize(t *testing.T) {
+	for _, last := range []loader.LastPolicy{loader.Keep, loader.Drop, loader.Pad, loader.Exact} {
+		for _, sizes := range [][2]int{{4, 6}, {6, 4}, {5, 1}, {1, 37}, {3, 8}} {
+			o := loader.Options{Seed: 7, Shuffle: true, Last: last, Epochs: 1, Workers: 2}
+			before := newNumbers(t, numbers{n: 37}, sizes[0], o)
+			whole, err := readAll(t, before, loader.Cursor{}, 2)
+			require.NoError(t, err)
+			for stop := range len(whole) - 1 {
+				state := before.StateAt(whole[stop].filled.After)
+				after := newNumbers(t, numbers{n: 37}, sizes[1], o)
+				require.NoError(t, after.Check(state))
+				rest, err := readAll(t, after, state.Cursor(), 2)
+				require.NoError(t, err)
+				at := int64((stop + 1) * sizes[0])
+				for i, b := range rest {
+					require.Equal(t, at, b.filled.Position)
+					require.Equal(t, rest[0].filled.Batch+i, b.filled.Batch)
+					for row, index := range b.indices[:b.filled.Valid] {
+						require.EqualValues(t, before.Order(0).At(at+int64(row)), index)
+					}
+					at += int64(b.filled.Valid)
+				}
+				if last == loader.Drop {
+					require.Greater(t, at, int64(37-sizes[1]))
+				} else {
+					require.EqualValues(t, 37, at, "all samples, once each")
+				}
+			}
+		}
+	}
 }
 
 // A state is a file: whatever number stands in it is refused by its field's name, or
@@ -123,14 +190,14 @@ func TestAStatesNumbersAreChecked(t *testing.T) {
 			field, json string
 			value       any
 		}{
-			{"Version", "version", 0}, {"Version", "version", 2}, {"Version", "version", -1},
+			{"Version", "version", 0}, {"Version", "version", 1}, {"Version", "version", -1},
 			{"Fingerprint", "fingerprint", "0"}, {"Fingerprint", "fingerprint", fmt.Sprint(uint64(math.MaxUint64))},
 			{"Seed", "seed", "1"},
 			{"Shuffle", "shuffle", true},
 			{"Epoch", "epoch", -1}, {"Epoch", "epoch", math.MaxInt}, {"Epoch", "epoch", 1<<30 + 1}, {"Epoch", "epoch", math.MinInt},
 			{"Position", "position", -1}, {"Position", "position", int64(math.MinInt64)},
 			{"Substituted", "substituted", -1}, {"Substituted", "substituted", 5}, {"Substituted", "substituted", math.MaxInt},
-			{"World", "world", -4}, {"Batch", "batch", math.MinInt},
+			{"Samples", "samples", 11}, {"Samples", "samples", -1}, {"Fields", "fields", "x uint8"},
 		} {
 			var file map[string]any
 			text, err := json.Marshal(good)

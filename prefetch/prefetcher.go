@@ -257,7 +257,7 @@ func (p *Prefetcher) Restore(st loader.State) error {
 		return fmt.Errorf("prefetch: Restore: the state does not fit: %w", err)
 	}
 	to := st.Cursor()
-	if st.World > 1 || p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
+	if p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
 		to.Substituted = p.replacedBefore(to)
 	}
 	return p.seek(p.loader.Normalize(to))

@@ -128,7 +128,7 @@ func TestAnotherWorldGoesOnAtTheCursor(t *testing.T) {
 		for stop := range 5 {
 			before, state := world(t, samples, 2, 6, lo, nil, max(stop, 1))
 			if stop == 0 {
-				before, state = [][]step{nil}, loader.State{Version: state.Version, Fingerprint: state.Fingerprint, Seed: 8, Shuffle: true, World: 2, Batch: 6}
+				before, state = [][]step{nil}, loader.State{Version: state.Version, Samples: samples, Fields: state.Fields, Fingerprint: state.Fingerprint, Seed: 8, Shuffle: true}
 			}
 			for _, next := range []struct{ ranks, batch int }{{3, 4}, {12, 1}, {1, 12}, {4, 2}, {5, 7}} {
 				after, _ := world(t, samples, next.ranks, next.batch, lo, &state, 1<<30)
