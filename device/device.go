@@ -8,13 +8,24 @@ import (
 	"github.com/leat-go/leat/device/driver"
 )
 
-// Properties describe a device.
+// Properties describe a device: its Kind ("cpu" or "cuda") and Index, Description, UUID,
+// TotalBytes of memory, CopyEngines, CUDA's compute capability, PCI address, the range of
+// stream priorities, whether times are Modelled, and the driver's Notes.
 type Properties = driver.Properties
 
-// Error is the error of a device's operations.
+// Error is the error of a device's operations:
+//
+//	Op     string  // the operation at which it surfaced, "CopyH2D"
+//	Device string  // the device's name, "cuda:0"
+//	Code   int     // the driver's own code and its name, 0 and "" if it has none
+//	Name   string
+//	Async  bool    // work submitted earlier caused it, and Op only found it
+//	Hint   string  // the likely cause and what to do, a sentence
+//	Err    error   // one of the sentinels below, OptionErrors, or what caused it
 type Error = driver.Error
 
-// Panic and Goexit are in a fault that Go code run by the device has caused.
+// Panic and Goexit are the causes of a fault in Go code that the device ran, a kernel's Go
+// function or a HostFunc: errors.As finds them in the *Error.
 type (
 	Panic  = driver.Panic
 	Goexit = driver.Goexit
@@ -22,14 +33,25 @@ type (
 
 // The sentinels that errors.Is finds in an *Error.
 var (
-	ErrClosed      = driver.ErrClosed
+	// ErrClosed: the device is closed.
+	ErrClosed = driver.ErrClosed
+	// ErrOutOfMemory: device or pinned memory was refused. The device is healthy.
 	ErrOutOfMemory = driver.ErrOutOfMemory
-	ErrFault       = driver.ErrFault
+	// ErrFault: work on the device failed in a way that ends the device for this
+	// process, at an illegal address for example. Nothing on it will run again.
+	ErrFault = driver.ErrFault
+	// ErrNotRecorded: the event was never recorded.
 	ErrNotRecorded = driver.ErrNotRecorded
+	// ErrNotComplete: the event's newest Record is not complete yet.
 	ErrNotComplete = driver.ErrNotComplete
-	ErrNoTiming    = driver.ErrNoTiming
-	ErrInvalid     = driver.ErrInvalid
+	// ErrNoTiming: the event was made without Timing.
+	ErrNoTiming = driver.ErrNoTiming
+	// ErrInvalid: something that was closed, that belongs to another device, or an
+	// option, a parameter or a range that can't be.
+	ErrInvalid = driver.ErrInvalid
+	// ErrUnsupported: the device can't do this.
 	ErrUnsupported = driver.ErrUnsupported
+	// ErrUnavailable: the device can't be opened here.
 	ErrUnavailable = driver.ErrUnavailable
 )
 

@@ -17,6 +17,8 @@
 //     never reads either: Copy does.
 //   - A HostBuffer is pinned memory: page-locked where the device needs that, so
 //     that copies run at the bus's speed and don't block the caller.
+//   - A Kernel is a computation of your own, and a Launch submits it: a Go function for
+//     the CPU device, PTX for GPUs.
 //
 // # Several devices
 //
@@ -42,8 +44,10 @@
 //
 // Submitting work doesn't wait for the device, and neither do Done and Idle. These may
 // wait: Synchronize, which is for that; a copy from or to host memory that isn't pinned;
-// Alloc, AllocHost, RegisterHost and what frees memory, for which a driver may wait until
-// work in progress has ended; and Device.Close.
+// Alloc, AllocHost, RegisterHost and the Close of memory, for which a driver may wait
+// until work in progress has ended; the first CopyPeer between two devices; the first
+// launch of a kernel whose Module was not registered before the device was opened, which
+// compiles it; and Device.Close.
 //
 // Close ends whatever has it: a Device, Stream, Event, Buffer, HostBuffer or Junction.
 // A second Close does nothing and returns nil, so that a deferred one is always right.
@@ -60,7 +64,7 @@
 // With LEAT_ORDER=1 in the environment, or with a driver wrapped by hand, package
 // device/order checks that every two accesses to the same memory are ordered by a wait,
 // and names the one that is missing. What it can't see, the host's own use of pinned
-// memory for example, is told by HostReads, HostWrites, Stream.Uses and a Witness.
+// memory for example, it is told by HostReads, HostWrites, Stream.Uses and a Witness.
 //
 // With -tags invariants a Wait for an event that was never recorded, a silent
 // no-op on every device, is an error that names the event.

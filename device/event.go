@@ -18,8 +18,7 @@ type EventOptions struct {
 	BlockingSync bool
 	// Name appears in reports and traces.
 	Name string
-	// Witness, if not nil, is the Witness that the host's waits for the event belong
-	// to.
+	// Witness, if not nil, is the one for which the host's waits for the event count.
 	Witness *Witness
 }
 

@@ -2,9 +2,9 @@ package device
 
 import "slices"
 
-// A Junction makes streams wait for each other: many for one, or one for many. Its
-// event is made once, so that forking and joining allocate nothing. It is for one
-// goroutine.
+// A Junction makes streams wait for each other: many for one, or one for many. It has one
+// event, made once, so that forking and joining allocate nothing. One goroutine uses it
+// at a time.
 type Junction struct {
 	// One event serves for all: a Wait is bound to its Record when it is issued.
 	event *Event

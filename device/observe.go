@@ -2,8 +2,8 @@ package device
 
 import "github.com/leat-go/leat/device/driver"
 
-// What follows tells a checker of orders (device/order) what it can't see. Where no
-// checker watches the device, it does nothing and costs a comparison.
+// What follows tells a checker (package device/order) what it can't see. Where no checker
+// watches the device it does nothing, and costs a comparison.
 
 // Access says what is done with memory.
 type Access = driver.Access
@@ -15,9 +15,9 @@ const (
 	InOut = driver.InOut // both
 )
 
-// HostReads tells the checker that the host reads mem, which work of d may have written, from now
-// until work that writes it is submitted. The error is an *order.Error: the host has
-// not waited for such work. mem may be memory of any kind.
+// HostReads tells the checker that the host reads mem, which work of d may have written,
+// from now until work that writes it is submitted. The error is an *order.Error: the host
+// has not waited for such work. mem may be memory of any kind.
 func (d *Device) HostReads(mem []byte) error {
 	if d.observer == nil || len(mem) == 0 {
 		return nil
@@ -25,8 +25,8 @@ func (d *Device) HostReads(mem []byte) error {
 	return d.observer.HostAccess(mem, In)
 }
 
-// HostWrites tells the checker that the host writes mem from now until work that uses it is
-// submitted. What holds for HostReads holds for it.
+// HostWrites tells the checker that the host writes mem, from now until work that uses it
+// is submitted. It is otherwise like HostReads.
 func (d *Device) HostWrites(mem []byte) error {
 	if d.observer == nil || len(mem) == 0 {
 		return nil
@@ -34,8 +34,9 @@ func (d *Device) HostWrites(mem []byte) error {
 	return d.observer.HostAccess(mem, Out)
 }
 
-// Uses tells that work submitted to s at this point by other means uses v: a kernel of
-// another library that has the stream's handle, or a HostFunc.
+// Uses tells the checker that work submitted to s at this point by other means uses v: a
+// kernel of another library that has the stream's handle, or a HostFunc. Like any other
+// use it is ErrInvalid with memory of another device.
 func (s *Stream) Uses(v View, a Access) error {
 	if err := s.uses("Uses", v); err != nil {
 		return err
@@ -46,13 +47,16 @@ func (s *Stream) Uses(v View, a Access) error {
 	return s.dev.observer.StreamAccess(s.h, v.addr, v.bytes, a)
 }
 
-// A Witness stands for a part of a program, a goroutine for example, that waits on the
-// host for events of its own (EventOptions.Witness). The checker counts what such a wait
-// has seen for that part only, and not for the whole program. For example, a goroutine
-// waits for copies in order to use their buffers again. It may see a copy's end before
-// some other work is submitted, but only by chance: that must not count as the order of
-// the two. What it does tell the program is which memory is at rest (AtRest, HostAtRest).
-// A nil Witness sees nothing.
+// A Witness is for a goroutine that waits for events only to learn which memory it may
+// use again. Without one, the checker takes every wait on the host as known to the whole
+// program: work submitted after it is ordered behind the work waited for. For such a
+// goroutine that would be luck, since it may just as well have come later, and a missing
+// wait elsewhere would be hidden on the days when it comes early.
+//
+// Waits for the events that were made with a Witness (EventOptions.Witness) count for the
+// Witness alone. AtRest and HostAtRest tell the program which memory is free again, and
+// Tell all that was seen. A nil Witness, which NewWitness returns where no checker
+// watches, does nothing.
 type Witness struct {
 	dev *Device
 	w   driver.Witness
@@ -73,9 +77,9 @@ func (w *Witness) of() driver.Witness {
 	return w.w
 }
 
-// AtRest tells that the work which used v has ended, as w or all of the host has seen,
-// and that v may be used from now on in any way. The error is an *order.Error: there is
-// work that neither has waited for.
+// AtRest says that all work that used v has ended, and that v may be used again in any
+// way. The error is an *order.Error: there is work with v that neither w nor the rest of
+// the program has waited for.
 func (w *Witness) AtRest(v View) error {
 	if w == nil || v.bytes == 0 {
 		return nil
@@ -91,17 +95,17 @@ func (w *Witness) HostAtRest(mem []byte) error {
 	return w.w.AtRest(hostAddress(mem), int64(len(mem)))
 }
 
-// Tell makes all that w has seen the end of count for the whole program, as a wait
-// without a Witness does: for a function whose callers rely on its wait.
+// Tell makes what w has seen count for the whole program from now on, as a wait without a
+// Witness does. Call it before a function returns whose callers rely on its wait.
 func (w *Witness) Tell() {
 	if w != nil {
 		w.w.Tell()
 	}
 }
 
-// Describe says what the buffer is in a checker's reports: what describes bytes of it
-// from offset on, and may add what to do about a mistake with them. It is called at
-// any time until the buffer is freed, and after that too, and must call no device.
+// Describe gives the buffer a description in the checker's reports: what describes the
+// bytes from offset on, and may add what to do about a mistake with them. It may be called
+// at any time, also after Close, and must call no device.
 func (b *Buffer) Describe(what func(offset, bytes int64) (name, hint string)) {
 	if o := b.view.dev.observer; o != nil && b.owned && !b.view.owner.closed.Load() {
 		o.Describe(b.view.addr, what)

@@ -17,8 +17,8 @@ type CropParams struct {
 	Pad int
 	// FlipProbability is the share of images mirrored left to right: 0 to 1.
 	FlipProbability float64
-	// Centre takes the middle of every image, where an odd margin is one wider
-	// after than before, and flips none: for evaluation.
+	// Centre takes the middle of every image and flips none: for evaluation. Of an odd
+	// margin, the larger part is cut off below and to the right.
 	Centre bool
 
 	// Seed, Epoch and Position decide the random numbers. Image i of the batch
@@ -49,7 +49,7 @@ func (p *CropParams) At(i int) Placement {
 	}
 }
 
-// below maps the random r to 0…n-1 by multiplying, as unevenly as one in 2^64/n.
+// below maps the random r to 0…n-1 by multiplying; the error of a probability is below n/2^64.
 func below(r, n uint64) uint64 {
 	high, _ := bits.Mul64(r, n)
 	return high

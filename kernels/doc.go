@@ -1,13 +1,15 @@
-// Package kernels is what a batch needs done to it on the device: normalise and
-// change its layout, convert element types, crop and flip, spell labels as
-// one-hot rows, gather rows by index, and prove by checksum what arrived.
+// Package kernels has what a batch most often needs done to it on the device: normalise
+// it and change its layout, convert element types, crop and flip, write labels as
+// one-hot rows, gather rows by index, and prove by checksum what arrived. Package
+// prefetch/chain makes a Transform of several. Spin and Fill serve tests and
+// measurements too.
 //
 // Each function submits its work to a stream and returns without waiting; the
 // views it is given must stay as they are until the stream has run it. The
 // stream comes first, then what is written, then what is read; the two share no
 // byte. Sizes, element types and alignment are checked before anything is submitted,
-// in Go for both forms alike, and all mistakes come back in one *Error. A call
-// allocates nothing.
+// in Go for both forms alike, and all mistakes come back in one *Error, each an
+// *OptionError. A call allocates nothing.
 //
 // # One operation, two forms
 //

@@ -2,10 +2,8 @@ package kernels_test
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"log"
-	"math"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
@@ -38,10 +36,83 @@ func ExampleNormalize() {
 	}))
 	check(stream.CopyD2H(host.Bytes(), out.View()))
 	check(stream.Synchronize(context.Background())) // an example's way to wait
-	for b := host.Bytes(); len(b) > 0; b = b[4:] {
-		fmt.Printf("%.1f ", math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	fmt.Printf("%.1f\n", dtype.As[float32](host.Bytes()))
+	// Output: [-1.0 1.0 -0.2 -1.0 1.0 0.2]
+}
+
+// A table of three rows stays on the device, and a batch is gathered from it by index.
+// The table may also be pinned host memory, by HostBuffer.View.
+func ExampleGather() {
+	dev, err := cpu.Open(cpu.Options{})
+	check(err)
+	stream, err := dev.NewStream(device.StreamOptions{})
+	check(err)
+	host, err := dev.AllocHost(64, device.HostOptions{})
+	check(err)
+	table, err := dev.Alloc(3 * 4)
+	check(err)
+	index, err := dev.Alloc(4 * 4)
+	check(err)
+	batch, err := dev.Alloc(4 * 4)
+	check(err)
+
+	rows, order, out := host.Bytes()[:12], host.Bytes()[16:32], host.Bytes()[32:48]
+	copy(rows, "cat dog fox ")
+	copy(dtype.As[int32](order), []int32{2, 0, 2, 1})
+	check(stream.CopyH2D(table.View(), rows)) // once
+	check(stream.CopyH2D(index.View(), order))
+	check(kernels.Gather(stream, batch.View(), table.View(), index.View(), kernels.GatherParams{RowBytes: 4, Index: dtype.Int32}))
+	check(stream.CopyD2H(out, batch.View()))
+	check(stream.Synchronize(context.Background()))
+	fmt.Printf("%s\n", out)
+	// Output: fox cat fox dog
+}
+
+// Halves that the host reads are uint16 in Go.
+func ExampleConvert() {
+	dev, err := cpu.Open(cpu.Options{})
+	check(err)
+	stream, err := dev.NewStream(device.StreamOptions{})
+	check(err)
+	in, err := dev.Alloc(3 * 4)
+	check(err)
+	out, err := dev.Alloc(3 * 2)
+	check(err)
+	host, err := dev.AllocHost(in.Size(), device.HostOptions{})
+	check(err)
+
+	check(kernels.Fill(stream, in.View(), dtype.Float32, 1.0/3))
+	check(kernels.Convert(stream, out.View(), in.View(), dtype.Float16, dtype.Float32))
+	halves := host.Bytes()[:out.Size()]
+	check(stream.CopyD2H(halves, out.View()))
+	check(stream.Synchronize(context.Background()))
+	for _, h := range dtype.As[uint16](halves) {
+		fmt.Print(kernels.FromFloat16(h), " ")
 	}
-	// Output: -1.0 1.0 -0.2 -1.0 1.0 0.2
+	// Output: 0.33325195 0.33325195 0.33325195
+}
+
+// The checksum of what arrived on the device is that of what was sent.
+func ExampleChecksum() {
+	dev, err := cpu.Open(cpu.Options{})
+	check(err)
+	stream, err := dev.NewStream(device.StreamOptions{})
+	check(err)
+	x, err := dev.Alloc(1000)
+	check(err)
+	sum, err := dev.Alloc(8)
+	check(err)
+	host, err := dev.AllocHost(8, device.HostOptions{})
+	check(err)
+	sent := make([]byte, x.Size())
+	copy(sent, "some bytes")
+
+	check(stream.CopyH2D(x.View(), sent))
+	check(kernels.Checksum(stream, sum.View(), x.View()))
+	check(stream.CopyD2H(host.Bytes(), sum.View()))
+	check(stream.Synchronize(context.Background()))
+	fmt.Println(dtype.As[uint64](host.Bytes())[0] == kernels.ChecksumOf(sent))
+	// Output: true
 }
 
 // Every mistake of a call is reported at once, and nothing is submitted.

@@ -15,7 +15,7 @@ type OneHotParams struct {
 	Classes int
 }
 
-// OneHot spells each label as a row of out, float32 of shape [labels, Classes]: 1
+// OneHot writes each label as a row of out, float32 of shape [labels, Classes]: 1
 // in the label's column, 0 elsewhere. A label that is negative or not below
 // Classes gives a row of zeros: it adds nothing to a cross-entropy, which is what
 // the usual -1 and -100 for "no label" are meant to do.

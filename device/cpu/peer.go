@@ -9,7 +9,7 @@ import (
 var _ driver.Peer = (*Device)(nil)
 
 // relay carries the end of a recording to another device: to a recording there that
-// stands for it. The device that made it owns it, but for the time in which the
+// stands for it. The device that made it owns it, except for the time in which the
 // recording's own device does: until then it hangs on the recording, or is in the
 // outbox.
 type relay struct {

@@ -66,7 +66,7 @@ var causes = map[result]cause{
 	218:                   {driver.ErrInvalid, "the driver can't compile the module's PTX"},
 	221:                   {driver.ErrUnsupported, "the driver's PTX compiler, libnvidia-ptxjitcompiler, is not installed"},
 	222:                   {driver.ErrUnsupported, "the PTX is newer than the driver"},
-	223:                   {driver.ErrUnsupported, "compiling PTX is disabled, by CUDA_DISABLE_PTX_JIT for one"},
+	223:                   {driver.ErrUnsupported, "compiling PTX is disabled, for example by CUDA_DISABLE_PTX_JIT"},
 	operatingSystem:       {nil, "the operating system refused"},
 	400:                   {driver.ErrInvalid, "a stream or an event that was freed"},
 	500:                   {driver.ErrInvalid, "the module has no such entry point"},

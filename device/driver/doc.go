@@ -4,7 +4,7 @@
 //
 // It is flat and speaks in handles, as the CUDA driver API does, so that a
 // wrapper embeds a Device and overrides the two or three calls it cares about.
-// Programs use package device, which has all that a kernel of one's own needs; this
+// Programs use package device, which has all that kernels of their own need; this
 // package is for drivers and their wrappers.
 //
 // # Rules for a driver

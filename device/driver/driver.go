@@ -98,7 +98,7 @@ type EventConfig struct {
 	BlockingSync bool
 	// Name appears in reports.
 	Name string
-	// Witness, if not nil, is whose waits on the host for the event are.
+	// Witness, if not nil, is the one that the host's waits for the event belong to.
 	Witness Witness
 }
 
@@ -109,8 +109,8 @@ type HostConfig struct {
 	Locked bool
 	// ReadOnly is for RegisterHost: the memory is a read-only mapping.
 	ReadOnly bool
-	// Pageable asks AllocHost for memory that is not locked, where locked memory
-	// is not to be had. Copies from it may block the caller.
+	// Pageable asks AllocHost for memory that is not locked, for where locked memory
+	// is refused. Copies from it may block the caller.
 	Pageable bool
 }
 

@@ -37,8 +37,7 @@ type Error struct {
 	// Code and Name are the driver's own, 0 and "" where it has none.
 	Code int
 	Name string
-	// Async is true if the error belongs to work submitted earlier, which Op did
-	// no more than find.
+	// Async is true if work submitted earlier caused the error, and Op only found it.
 	Async bool
 	// Hint is the likely cause and what to do, a sentence.
 	Hint string

@@ -20,14 +20,14 @@ type Observer interface {
 	StreamIdle(s Stream) (bool, error)
 }
 
-// A Witness is a part of a program that waits on the host for events of its own, those
-// that were made with it in their EventConfig. What it has seen the end of orders
-// nothing but what it says.
+// A Witness is a part of a program that waits on the host for events of its own: those
+// that have it in their EventConfig. That it has seen the end of work orders nothing for
+// the rest of the program, except what AtRest and Tell say.
 type Witness interface {
 	// AtRest tells that all that was submitted and uses the memory has ended, and that
 	// others are told so, with the memory. The error says that it may not have.
 	AtRest(p Address, bytes int64) error
-	// Tell tells all of the host what the Witness has seen the end of.
+	// Tell makes what the Witness has seen count for the whole program.
 	Tell()
 }
 

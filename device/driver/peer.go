@@ -2,8 +2,8 @@ package driver
 
 // Peer is a Device that works together with others of its kind: its streams wait
 // for their events, and copy from their memory and into it. A driver that can't is
-// no more than a Device. So is a wrapper that embeds one, unless it passes these
-// calls on and is a Wrapper.
+// only a Device. So is a wrapper that embeds one, unless it passes these calls on and
+// is a Wrapper.
 //
 // The other devices come as their callers hold them, wrapped or not; a driver finds
 // its own with Unwrap.

@@ -12,9 +12,8 @@ import (
 
 // Options say what a Checker does with what it finds. The zero value is ready to use.
 type Options struct {
-	// ListOnly makes calls go on as if nothing had been found, to see what comes of
-	// it. Else the call that would make the second access returns the
-	// report and is not made.
+	// ListOnly makes calls go on as if nothing had been found. Without it, the call
+	// that would make the second access returns the report and submits nothing.
 	ListOnly bool
 	// Report, if not nil, is called with every new report, by the goroutine whose
 	// call it is about. It must not call a device.

@@ -45,7 +45,7 @@ func (c *Checker) Wrap(d driver.Device) *Device {
 	}
 }
 
-// Checker is who watches the device.
+// Checker is the one that watches the device.
 func (d *Device) Checker() *Checker { return d.checker }
 
 // Unwrap implements driver.Wrapper.

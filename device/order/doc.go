@@ -3,9 +3,9 @@
 // memory, at least one of them a write, that nothing orders: which memory, both calls
 // with their places, and the wait that is missing, in words.
 //
-// It judges by the edges that the program submits and not by what happens to happen: a
-// missing wait is reported at once, on a CPU device where all bytes are still right,
-// and on a GPU that is fast enough a thousand times.
+// It looks at the waits that the program submits, and not at what happened to run first:
+// a missing wait is reported the first time, also on a CPU device where all bytes are
+// still right, and on a GPU that is fast enough a thousand times out of a thousand.
 //
 // # How to use it
 //
@@ -32,10 +32,11 @@
 //   - The host has seen the end of work when Event.Synchronize, Stream.Synchronize or
 //     Device.Synchronize has returned without an error, when Event.Done or Stream.Done
 //     has reported true, and when a HostFunc runs behind it. What one goroutine has
-//     seen counts for all of them: who tells whom is the business of Go's own race
-//     detector. Where that would let chance pass for order, as with a goroutine that
-//     recycles buffers and happens to be early, a device.Witness keeps what it sees to
-//     itself; packages pinnedpool and prefetch do so in all of their stages.
+//     seen counts for all of them: Go's own race detector watches how they tell each
+//     other. Sometimes that would mistake luck for order, as with a goroutine that
+//     recycles buffers and happens to be early. Such a goroutine waits by events of a
+//     device.Witness, and what it sees counts for it alone; packages pinnedpool and
+//     prefetch do so in all of their stages.
 //   - Work comes behind all that the host has seen the end of when it is submitted. The
 //     order of submission itself orders nothing between two streams.
 //   - A device that has ended, by a fault or by Close, does no more work.
@@ -48,9 +49,9 @@
 // # What accesses
 //
 // What copies and Memset use is known from the call. What a kernel uses is what its
-// arguments say: give In, Out and InOut the range that the kernel really uses. Host memory counts
-// like device memory, also where a kernel sees it by another address. What no call shows
-// is told by Stream.Uses, for kernels of other libraries on a stream's handle and for
+// arguments say: give In, Out and InOut the range that the kernel really uses. Host
+// memory counts like device memory, also where a kernel sees it by another address. What
+// no call shows is told by Stream.Uses, for kernels of other libraries on a stream's handle and for
 // what a HostFunc touches, and by Device.HostReads and HostWrites, for the host's own
 // use of memory that copies use. Packages pinnedpool and prefetch tell theirs.
 //
@@ -68,8 +69,8 @@
 // host has seen the end of is before all later work, and is dropped when there is much of
 // it. So memory grows with the number of separate ranges that work has used since the
 // host last waited for that work, and with the streams alive, and not with the length of
-// the run. The calls of a
-// report are remembered by their stacks, the innermost twelve frames.
+// the run. The calls of a report are remembered by their stacks, the innermost twelve
+// frames.
 //
 // Reports are one of each pair of places, and the first 1000 of those.
 //
