@@ -10,12 +10,13 @@ import (
 // decisions. errors.Is finds an end only in what Next returns for its own Run: not in
 // an error of the user's that wraps another Run's.
 var (
-	// ErrEpochEnd is returned by Next once after the last batch of each epoch.
-	ErrEpochEnd = errors.New("loader: end of epoch")
+	// ErrEpochEnd is returned by Next once after the last batch of each epoch. Package
+	// prefetch returns it too.
+	ErrEpochEnd = errors.New("leat: end of epoch")
 	// ErrEnd is returned by Next for ever after the last epoch.
-	ErrEnd = errors.New("loader: end of data")
-	// ErrClosed is returned by Next after Close.
-	ErrClosed = errors.New("loader: run is closed")
+	ErrEnd = errors.New("leat: end of data")
+	// ErrClosed is returned by Next after Close. Package prefetch returns it too.
+	ErrClosed = errors.New("leat: closed")
 	// ErrNoSamples is for a dataset of length 0, and for an iterator that gives
 	// nothing in some epoch.
 	ErrNoSamples = errors.New("loader: no samples")
@@ -120,8 +121,8 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error implements error. It is one line, with the place of the panic; Stack has the way
-// there.
+// Error implements error. It is one line, with the place of the panic; Stack and %+v have
+// the way there.
 func (e *PanicError) Error() string {
 	if asked, ok := e.Value.(*FieldError); ok {
 		return fmt.Sprintf("%v%s", asked, userCode(e.Stack))
@@ -194,37 +195,40 @@ type StallError struct {
 	Stack []byte
 }
 
-// Error implements error.
+// Error implements error. It is one line, with the place; Stack and %+v have the way there.
 func (e *StallError) Error() string {
-	return fmt.Sprintf("no batch for %v (StallTimeout is %v)\n\n%s", e.Age, e.Timeout, e.Stack)
+	return fmt.Sprintf("no batch for %v, StallTimeout is %v%s", e.Age, e.Timeout, userCode(e.Stack))
 }
 
-// StuckError is user code that did not return within Options.GracePeriod after
-// its context was cancelled, or a sample's Close that was not through by then. Its
+// StuckError is user code that did not return within the grace period after it was told
+// to: after its context was cancelled, or, where it has none, after it was to end. Its
 // goroutine lives on until it returns; so long a slot that it may write to is
-// quarantined.
+// quarantined. Package prefetch returns it too.
 type StuckError struct {
-	// Epoch, Batch, Sample, Position and Stage are as in Error.
+	// Epoch, Batch, Sample and Position are as in Error.
 	Epoch, Batch, Sample int
 	Position             int64
-	Stage                string
-	// Grace is how long Close waited.
+	// Stage is one of the Stage constants, or what package prefetch names in their
+	// place.
+	Stage string
+	// Grace is how long it was waited for.
 	Grace time.Duration
-	// Stack is the stack of the goroutine that hangs.
+	// Stack is the stack of the goroutine that hangs, nil if it is not known.
 	Stack []byte
 }
 
-// Error implements error. It is one line, with the place; Stack has the way there.
+// Error implements error. It is one line, with the place; Stack and %+v have the way there.
 func (e *StuckError) Error() string {
-	does := "ignored its context for"
-	if e.Stage == StageClose { // it has none
-		does = "did not return within"
+	does := "did not return within"
+	switch e.Stage {
+	case StageIterate, StageRead, StageEncode:
+		does = "ignored its context for"
 	}
-	if e.Sample < 0 {
-		return fmt.Sprintf("loader: epoch %d, batch %d: %s %s %v%s", e.Epoch, e.Batch, e.Stage, does, e.Grace, userCode(e.Stack))
+	sample := ""
+	if e.Sample >= 0 {
+		sample = fmt.Sprintf(", sample %d (position %d)", e.Sample, e.Position)
 	}
-	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s %s %v%s",
-		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, does, e.Grace, userCode(e.Stack))
+	return fmt.Sprintf("leat: epoch %d, batch %d%s: %s %s %v%s", e.Epoch, e.Batch, sample, e.Stage, does, e.Grace, userCode(e.Stack))
 }
 
 // SubstituteError is a sample that could not be substituted.

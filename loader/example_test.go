@@ -118,7 +118,7 @@ func ExampleFromSeq() {
 	// requests 0 to 2
 	// loader: epoch 0, batch 1, sample 2 (position 2): encode: strconv.ParseFloat: parsing "three": invalid syntax
 	// requests 2 to 4
-	// loader: end of epoch
+	// leat: end of epoch
 }
 
 // Lines of text in an order of its own for each epoch, which is the same again when an
@@ -168,9 +168,9 @@ func ExampleFromSeqFunc() {
 	// Output:
 	// "or not\x00to be\x00\x00"
 	// "to be\x00\x00that is"
-	// loader: end of epoch
+	// leat: end of epoch
 	// "to be\x00\x00that is"
-	// loader: end of epoch
+	// leat: end of epoch
 }
 
 // A state saved by one rank of two is gone on from by one of four.
