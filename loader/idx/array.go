@@ -12,7 +12,6 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"slices"
 
 	"github.com/leat-go/leat/dtype"
 )
@@ -64,7 +63,11 @@ func Open(path string) (*Array, error) {
 		return nil, fmt.Errorf("idx: %w", err)
 	}
 	defer f.Close()
-	a, err := Read(f)
+	length := int64(0)
+	if stat, err := f.Stat(); err == nil && stat.Mode().IsRegular() {
+		length = stat.Size()
+	}
+	a, err := read(f, length)
 	var format *FormatError
 	if errors.As(err, &format) {
 		format.File = path
@@ -79,24 +82,26 @@ func Open(path string) (*Array, error) {
 // Read reads r to its end, plain or gzipped: which of the two is seen by its
 // first bytes. Memory grows with the data that arrives, not with what the header
 // says is to come.
-func Read(r io.Reader) (*Array, error) {
+func Read(r io.Reader) (*Array, error) { return read(r, 0) }
+
+// read is Read of a source of that length, 0 if it is not known.
+func read(r io.Reader, length int64) (*Array, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
-	in := &reader{r: buffered}
+	in := &reader{r: buffered, length: length}
 	if magic, err := buffered.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		unzipped, err := gzip.NewReader(buffered)
 		if err != nil {
 			return nil, in.failure("a gzip header", err)
 		}
-		in.r = unzipped
+		in.r, in.length = unzipped, 0
 	}
 	a, size, err := in.header()
 	if err != nil {
 		return nil, err
 	}
-	if a.Data, err = in.elements(size); err != nil {
+	if a.Data, err = in.elements(size, a.DType.Size()); err != nil {
 		return nil, err
 	}
-	littleEndian(a.Data, a.DType.Size())
 	return a, nil
 }
 
@@ -104,6 +109,7 @@ func Read(r io.Reader) (*Array, error) {
 type reader struct {
 	r      io.Reader
 	offset int64
+	length int64 // of all that there is to read, 0 if it is not known
 }
 
 // failure is the error for a read that failed: the format's fault if the data
@@ -163,8 +169,9 @@ func (in *reader) header() (a *Array, size int64, err error) {
 	if empty {
 		return a, 0, nil
 	}
-	if product > MaxBytes {
-		return nil, 0, &FormatError{Offset: in.offset, Want: fmt.Sprintf("at most %d bytes of elements", int64(MaxBytes)), Got: fmt.Sprintf("dimensions %v", a.Shape)}
+	const most uint64 = min(MaxBytes, math.MaxInt) // 32-bit machines have less
+	if product > most {
+		return nil, 0, &FormatError{Offset: in.offset, Want: fmt.Sprintf("at most %d bytes of elements", most), Got: fmt.Sprintf("dimensions %v", a.Shape)}
 	}
 	return a, int64(product), nil
 }
@@ -179,18 +186,24 @@ func (in *reader) full(b []byte, want string) error {
 	return nil
 }
 
+// step is how much is read at a time: elements are turned round while the processor's
+// cache has them.
+const step = 1 << 20
+
 // elements reads size bytes and makes sure that nothing follows.
-func (in *reader) elements(size int64) ([]byte, error) {
-	const step = 1 << 20
+func (in *reader) elements(size int64, width int) ([]byte, error) {
 	want := fmt.Sprintf("%d bytes of elements in all", size)
 	var data []byte
 	for int64(len(data)) < size {
-		n := int(min(size-int64(len(data)), max(step, int64(len(data)))))
-		data = slices.Grow(data, n)
-		if err := in.full(data[len(data):len(data)+n], want); err != nil {
+		if len(data) == cap(data) {
+			data = append(make([]byte, 0, in.room(int64(len(data)), size)), data...)
+		}
+		next := data[len(data):min(len(data)+step, cap(data))]
+		if err := in.full(next, want); err != nil {
 			return nil, err
 		}
-		data = data[:len(data)+n]
+		littleEndian(next, width)
+		data = data[:len(data)+len(next)]
 	}
 	var extra [1]byte
 	switch n, err := io.ReadFull(in.r, extra[:]); {
@@ -202,15 +215,39 @@ func (in *reader) elements(size int64) ([]byte, error) {
 	case err != io.EOF:
 		return nil, in.failure("the end of the file", err)
 	}
-	return slices.Clip(data), nil
+	return data, nil
+}
+
+// room is how much memory to have when there are have bytes of the size that the header
+// promises. It is exactly size once that is believed: if the file is as long as it says
+// or, where nobody knows how long the data is, because it is compressed or no file, when
+// a sixteenth of it has come. Before that it grows with what has come, in whole steps.
+// So a header that lies costs 16 times the data that is there, and one that doesn't a
+// copy of a sixteenth.
+func (in *reader) room(have, size int64) int64 {
+	const share = 16
+	if in.offset-have+size <= in.length || have >= size/share {
+		return size
+	}
+	steps := max(1, min(2*have, size/share+step-1)/step)
+	return min(size, steps*step)
 }
 
 // littleEndian turns the bytes of each element round.
 func littleEndian(data []byte, width int) {
-	if width == 1 {
-		return
-	}
-	for element := range slices.Chunk(data, width) {
-		slices.Reverse(element)
+	big, little := binary.BigEndian, binary.LittleEndian
+	switch width {
+	case 2:
+		for ; len(data) >= 2; data = data[2:] {
+			little.PutUint16(data, big.Uint16(data))
+		}
+	case 4:
+		for ; len(data) >= 4; data = data[4:] {
+			little.PutUint32(data, big.Uint32(data))
+		}
+	case 8:
+		for ; len(data) >= 8; data = data[8:] {
+			little.PutUint64(data, big.Uint64(data))
+		}
 	}
 }

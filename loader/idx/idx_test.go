@@ -169,13 +169,75 @@ func TestErrorsNameTheFile(t *testing.T) {
 // A header may promise gigabytes; memory comes with the data.
 func TestAHeaderAloneTakesNoMemory(t *testing.T) {
 	for _, shape := range [][]uint32{{1 << 31}, {1 << 16, 1 << 15}, {1<<32 - 1, 1<<32 - 1, 1<<32 - 1}} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := idx.Read(bytes.NewReader(file(0x08, shape, make([]byte, 100))))
-		runtime.ReadMemStats(&after)
-		var bad *idx.FormatError
-		require.ErrorAs(t, err, &bad)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20))
+		require.Less(t, allocated(func() {
+			_, err := idx.Read(bytes.NewReader(file(0x08, shape, make([]byte, 100))))
+			var bad *idx.FormatError
+			require.ErrorAs(t, err, &bad)
+		}), uint64(4<<20))
+	}
+}
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// An array is allocated once, in the size that it has: a file's at once, and other
+// data's when a sixteenth of it has come.
+func TestAnArrayIsAllocatedOnce(t *testing.T) {
+	const size = 48<<20 + 8
+	for _, zip := range []bool{false, true} {
+		path := large(t, 0x0d, 4, size, zip)
+		most := uint64(size + size/16)
+		if zip {
+			most += size/8 + size/16 // what was read before, and gzip's own
+		}
+		require.Less(t, allocated(func() {
+			a, err := idx.Open(path)
+			require.NoError(t, err)
+			require.Len(t, a.Data, size)
+			require.Equal(t, size, cap(a.Data))
+		}), most)
+	}
+}
+
+// A file that promises more than it has costs at most 16 times what it has.
+func TestAPromiseIsNotBelievedAtOnce(t *testing.T) {
+	const size = 4 << 20
+	b := file(0x08, []uint32{1 << 30}, make([]byte, size))
+	path := filepath.Join(t.TempDir(), "short")
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	for name, open := range map[string]func() (*idx.Array, error){
+		"file":   func() (*idx.Array, error) { return idx.Open(path) },
+		"reader": func() (*idx.Array, error) { return idx.Read(bytes.NewReader(b)) },
+	} {
+		require.Less(t, allocated(func() {
+			_, err := open()
+			var bad *idx.FormatError
+			require.ErrorAs(t, err, &bad, name)
+			require.EqualValues(t, len(b), bad.Offset)
+		}), uint64(16*size), name)
+	}
+}
+
+// Elements beyond the first step come out as those in it, for every width.
+func TestLargeArraysAreWhole(t *testing.T) {
+	const n = 5 << 19
+	elements := make([]int16, n)
+	for i := range elements {
+		elements[i] = int16(i * 7)
+	}
+	want, err := binary.Append(nil, binary.LittleEndian, elements)
+	require.NoError(t, err)
+	b := file(0x0b, []uint32{n}, elements)
+	for _, b := range [][]byte{b, zipped(b)} {
+		a, err := idx.Read(iotest.HalfReader(bytes.NewReader(b)))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, a.Data))
 	}
 }
 
