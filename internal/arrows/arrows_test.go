@@ -7,6 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	// What is looked at, so that the result of another state is not taken from the cache.
+	_ "github.com/leat-go/leat/device/auto"
+	_ "github.com/leat-go/leat/device/meter"
+	_ "github.com/leat-go/leat/loader/idx"
+	_ "github.com/leat-go/leat/prefetch/chain"
+	_ "github.com/leat-go/leat/tensors"
 )
 
 const module = "github.com/leat-go/leat/"
@@ -58,6 +65,7 @@ var foreign = map[string][]string{
 	"device":         nil,
 	"device/driver":  nil,
 	"device/order":   nil,
+	"device/busy":    nil,
 	"device/meter":   nil,
 	"device/cpu":     nil,
 	"device/cuda":    {purego}, // calls C

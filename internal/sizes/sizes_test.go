@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	// What is looked at, so that the result of another state is not taken from the cache.
+	_ "github.com/leat-go/leat/device/auto"
+	_ "github.com/leat-go/leat/prefetch"
 )
 
 // A program that loads data pays for nothing that it does not use.
