@@ -28,13 +28,15 @@ func New(fields []loader.Field, ops ...Op) (*prefetch.Transform, error) {
 	for i, op := range ops {
 		at, ok := number[op.Field]
 		if !ok {
-			errs = append(errs, &OpError{i, op.Name, loader.Field{Name: op.Field}, &OptionError{"Field", op.Field, "a field of the loader's"}})
+			errs = append(errs, &OpError{i, op.Name, loader.Field{Name: op.Field}, &OptionError{Option: "Field", Value: op.Field, Want: "a field of the loader's"}})
 			continue
 		}
 		in := t.Out[at]
 		out, err := op.output(in)
 		if err != nil {
-			errs = append(errs, &OpError{i, op.Name, in, err})
+			for _, err := range mistakes(err) {
+				errs = append(errs, &OpError{i, op.Name, in, err})
+			}
 			continue
 		}
 		t.Out[at], changed[at] = out, true

@@ -138,9 +138,10 @@ func f32(b []byte, i int) float32 { return math.Float32frombits(binary.LittleEnd
 func TestAChainSaysWhatDoesNotFit(t *testing.T) {
 	_, err := chain.New(pictures{}.Fields(), chain.OneHot("lable", 3), chain.Normalize("weight", chain.NormalizeOptions{}),
 		chain.Crop("image", 20, 20, chain.CropOptions{}))
-	require.ErrorContains(t, err, `chain: operation 0, OneHot of lable: Field is lable, want a field of the loader's`)
+	require.ErrorContains(t, err, `chain: operation 0, OneHot of lable: Field is "lable", want a field of the loader's`)
 	require.ErrorContains(t, err, "chain: operation 1, Normalize of weight float32: DType is float32, want uint8")
-	require.ErrorContains(t, err, "chain: operation 2, Crop of image uint8[6 5 3]: ")
+	require.ErrorContains(t, err, "chain: operation 2, Crop of image uint8[6 5 3]: OutHeight is 20, want at most 6: Height is 6, Pad 0\n"+
+		"chain: operation 2, Crop of image uint8[6 5 3]: OutWidth is 20")
 
 	_, err = chain.New(pictures{}.Fields(), chain.OneHot("label", 3), chain.Normalize("label", chain.NormalizeOptions{}))
 	var op *chain.OpError
@@ -150,6 +151,7 @@ func TestAChainSaysWhatDoesNotFit(t *testing.T) {
 	require.Equal(t, loader.Field{Name: "label", DType: dtype.Float32, Shape: []int{3}}, op.Field)
 	var option *chain.OptionError
 	require.ErrorAs(t, err, &option)
+	require.ErrorIs(t, err, device.ErrInvalid)
 	require.Equal(t, chain.OptionError{Option: "DType", Value: dtype.Float32, Want: "uint8"}, *option)
 	var field *loader.OptionError
 	_, err = chain.New(nil)

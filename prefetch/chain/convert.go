@@ -16,9 +16,9 @@ func Convert(field string, to dtype.Type) Op {
 		Output: func(f loader.Field) (loader.Field, error) {
 			switch {
 			case !kernels.Convertible(f.DType):
-				return f, &OptionError{"DType", f.DType, types}
+				return f, &OptionError{Option: "DType", Value: f.DType, Want: types}
 			case !kernels.Convertible(to):
-				return f, &OptionError{"to", to, types}
+				return f, &OptionError{Option: "to", Value: to, Want: types}
 			}
 			f.DType = to
 			return f, nil

@@ -1,7 +1,7 @@
 package chain
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/dtype"
@@ -28,12 +28,12 @@ func Crop(field string, height, width int, o CropOptions) Op {
 	return Op{Name: "Crop", Field: field,
 		Output: func(f loader.Field) (loader.Field, error) {
 			if len(f.Shape) != 3 {
-				return f, &OptionError{"Shape", f.Shape, "three axes, [H W C]"}
+				return f, &OptionError{Option: "Shape", Value: f.Shape, Want: "three axes, [H W C]"}
 			}
 			p := o.of(f.Shape, f.DType, height, width)
 			if err := p.Validate(); err != nil {
-				if height > p.Height || width > p.Width {
-					err = fmt.Errorf("%w (the axes are taken as [H W C]: Crop comes before a Normalize to planes)", err)
+				if p.Height <= kernels.MaxChannels && height > p.Height { // so few rows are planes
+					err = errors.Join(err, errors.New("the axes are taken as [H W C]: Crop comes before a Normalize to planes"))
 				}
 				return f, err
 			}

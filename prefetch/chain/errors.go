@@ -3,6 +3,8 @@ package chain
 import (
 	"fmt"
 
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -14,8 +16,7 @@ type OpError struct {
 	// Field is the field as it comes in. If there is none of that name, only the Name is
 	// set.
 	Field loader.Field
-	// Err is what is wrong with it: an *OptionError, an error of package kernels, or the
-	// user's own.
+	// Err is one mistake: an *OptionError, or what the user's Output or Apply returned.
 	Err error
 }
 
@@ -35,18 +36,21 @@ func (e *OpError) Error() string {
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// OptionError is a value that an operation can't take. The OpError around it says which
-// operation.
-type OptionError struct {
-	// Option is a field of Op or of the operation's options, or Field, DType or Shape:
-	// what comes in.
-	Option string
-	// Value is what was found, Want what may be there.
-	Value any
-	Want  string
-}
+// OptionError is a value that an operation can't take: a field of Op or of the
+// operation's options, or DType or Shape, which come in. The OpError around it says which
+// operation. It is package device's.
+type OptionError = device.OptionError
 
-// Error implements error.
-func (e *OptionError) Error() string {
-	return fmt.Sprintf("%s is %v, want %s", e.Option, e.Value, e.Want)
+// mistakes are the errors that err joins, without what package kernels says around them.
+func mistakes(err error) (all []error) {
+	switch e := err.(type) {
+	case *kernels.Error:
+		return mistakes(e.Err)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = append(all, mistakes(err)...)
+		}
+		return all
+	}
+	return []error{err}
 }

@@ -36,7 +36,7 @@ func Normalize(field string, o NormalizeOptions) Op {
 	return Op{Name: "Normalize", Field: field,
 		Output: func(f loader.Field) (loader.Field, error) {
 			if f.DType != dtype.Uint8 {
-				return f, &OptionError{"DType", f.DType, "uint8"}
+				return f, &OptionError{Option: "DType", Value: f.DType, Want: "uint8"}
 			}
 			p, err := o.of(f.Shape)
 			if err != nil {
@@ -67,13 +67,13 @@ func (o *NormalizeOptions) of(shape []int) (kernels.NormalizeParams, error) {
 	channels := 0
 	switch {
 	case o.Layout != kernels.Interleaved && len(shape) != 3:
-		return p, &OptionError{"Shape", shape, fmt.Sprintf("three axes for the Layout %v", o.Layout)}
+		return p, &OptionError{Option: "Shape", Value: shape, Want: fmt.Sprintf("three axes for the Layout %v", o.Layout)}
 	case o.Layout == kernels.Planar:
 		channels = shape[0]
 	case o.Layout == kernels.Interleaved && len(o.Mean) <= 1 && len(o.Std) <= 1:
 		return p, nil // flat data: all elements are treated alike, and no axis need be that of channels
 	case len(shape) == 0:
-		return p, &OptionError{"Shape", shape, "one axis or more, the last for channels"}
+		return p, &OptionError{Option: "Shape", Value: shape, Want: "one axis or more, the last for channels"}
 	default:
 		channels = shape[len(shape)-1]
 	}
@@ -83,7 +83,7 @@ func (o *NormalizeOptions) of(shape []int) (kernels.NormalizeParams, error) {
 		values []float32
 	}{{"Mean", o.Mean}, {"Std", o.Std}} {
 		if n := len(list.values); n > 1 && n != channels {
-			errs = append(errs, &OptionError{list.name, list.values, fmt.Sprintf("1 value, or one for each of the %d channels of the shape %v", channels, shape)})
+			errs = append(errs, &OptionError{Option: list.name, Value: list.values, Want: fmt.Sprintf("1 value, or one for each of the %d channels of the shape %v", channels, shape)})
 		}
 	}
 	// An image without pixels or channels has nothing to be normalised.

@@ -23,7 +23,8 @@ type Op struct {
 	// Apply submits to s the work that reads in and overwrites out. Their shapes are those
 	// of Output, with the number of rows in front. batch says which batch it is. What
 	// depends on the shape is worked out from in, and not kept from Output, which may have
-	// been called for another chain since. The uploader calls it, as Transform.Apply.
+	// been called for another chain since. It is called as Transform.Apply is.
+	// Device.CheckKernels says before the first batch whether a kernel runs on a GPU.
 	Apply func(s *device.Stream, out, in prefetch.Field, batch prefetch.Fields) error
 }
 
@@ -31,9 +32,9 @@ type Op struct {
 func (op *Op) output(f loader.Field) (loader.Field, error) {
 	switch {
 	case op.Output == nil:
-		return f, &OptionError{"Op.Output", "nil", "a function"}
+		return f, &OptionError{Option: "Op.Output", Value: nil, Want: "a function"}
 	case op.Apply == nil:
-		return f, &OptionError{"Op.Apply", "nil", "a function"}
+		return f, &OptionError{Option: "Op.Apply", Value: nil, Want: "a function"}
 	}
 	out, err := op.Output(clone(f))
 	if err != nil {

@@ -167,7 +167,7 @@ func TestOperationsAreCheckedAgainstTheShape(t *testing.T) {
 		"crop that pads off":     {image(4, 4, 3), crop(2, 2, chain.CropOptions{Pad: -1}), "Pad is -1"},
 		"crop of a flip of 2":    {image(4, 4, 3), crop(2, 2, chain.CropOptions{FlipProbability: 2}), "FlipProbability is 2"},
 		"crop of a flip of NaN":  {image(4, 4, 3), crop(2, 2, chain.CropOptions{FlipProbability: math.NaN()}), "FlipProbability is NaN"},
-		"an Op of nothing":       {image(4), chain.Op{Field: "x"}, "an Op without a name of x uint8[4]: Op.Output is nil, want a function"},
+		"an Op of nothing":       {image(4), chain.Op{Field: "x"}, "an Op without a name of x uint8[4]: Op.Output is <nil>, want a function"},
 	} {
 		_, err := chain.New([]loader.Field{c.field}, c.op)
 		require.ErrorContains(t, err, c.want, name)
