@@ -1,0 +1,295 @@
+package loader_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/loader"
+)
+
+const otherSource = "; FromSeqFunc makes an Iterable that can begin again"
+
+// why is the reason for which the source of l can't be read from a cursor; "" if it can.
+func why(t *testing.T, l *loader.Loader, at loader.Cursor) string {
+	t.Helper()
+	s := l.StateAt(loader.Cursor{})
+	s.Epoch, s.Position, s.Substituted = at.Epoch, at.Position, at.Substituted
+	err := l.Check(s)
+	if err == nil {
+		return ""
+	}
+	var once *loader.OnePassError
+	require.ErrorAs(t, err, &once)
+	return once.Reason
+}
+
+// Who asks a source for a place that it is not at is told both places; just before its
+// end and just behind it are one.
+func TestASourceOfOnePassSaysWhereItStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLive(6).loader(t, 2, loader.Options{Workers: 1})
+		require.Equal(t, "it is at its beginning and cannot be read from epoch 0, position 4: what another process had of it is gone"+otherSource,
+			why(t, l, loader.Cursor{Position: 4}))
+		mem := heap(t, l, 4)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		b, err := read(l, run, mem)
+		require.NoError(t, err)
+		require.Empty(t, why(t, l, b.filled.After))
+		require.Empty(t, why(t, l, loader.Cursor{Position: 2, Substituted: 1}), "what a rank has replaced is no place")
+		require.Equal(t, "it is at epoch 0, position 2, and cannot be read from epoch 0, position 0"+otherSource,
+			why(t, l, loader.Cursor{}))
+		synctest.Wait() // the iterator has ended, and four samples are not delivered
+		require.Equal(t, "it is at epoch 0, position 2, and cannot be read from epoch 1, position 0"+otherSource,
+			why(t, l, loader.Cursor{Epoch: 1}))
+
+		for range 2 {
+			_, err = read(l, run, mem)
+			require.NoError(t, err)
+		}
+		require.Empty(t, why(t, l, loader.Cursor{Position: 6}))
+		require.Empty(t, why(t, l, loader.Cursor{Epoch: 1}), "nothing is left, though nobody has been told")
+		require.Equal(t, "it is at epoch 0, position 6, and cannot be read from epoch 2, position 0"+otherSource,
+			why(t, l, loader.Cursor{Epoch: 2}))
+		_, err = read(l, run, mem)
+		require.Equal(t, loader.ErrEpochEnd, err)
+		require.Empty(t, why(t, l, loader.Cursor{Position: 6}), "just before the end")
+		require.Empty(t, why(t, l, loader.Cursor{Epoch: 1}))
+		require.Equal(t, "it has ended, and has no other samples to give"+otherSource, why(t, l, loader.Cursor{Epoch: 2}))
+		require.Equal(t, "it is at epoch 1, position 0, and cannot be read from epoch 0, position 4"+otherSource,
+			why(t, l, loader.Cursor{Position: 4}))
+		require.NoError(t, run.Close())
+		require.NoError(t, l.Close())
+		require.Equal(t, "it is closed", why(t, l, loader.Cursor{Epoch: 1}))
+	})
+}
+
+// A state of other data says so, and not where the source stands.
+func TestASourceOfOnePassIsNotAskedByAStateOfOtherData(t *testing.T) {
+	l := newLive(6).loader(t, 2, loader.Options{})
+	s := l.StateAt(loader.Cursor{Position: 4})
+	s.Seed++
+	err := l.Check(s)
+	var state *loader.StateError
+	require.ErrorAs(t, err, &state)
+	var once *loader.OnePassError
+	require.NotErrorAs(t, err, &once)
+}
+
+func TestASourceOfOnePassHasOnePipeline(t *testing.T) {
+	reason := func(err error) string {
+		var once *loader.OnePassError
+		require.ErrorAs(t, err, &once)
+		return once.Reason
+	}
+	it := loader.FromSeq(numberFields, newLive(6).seq, encodeNumber)
+	l, err := loader.NewIterable(it, 2, loader.Options{})
+	require.NoError(t, err)
+	second, err := loader.NewIterable(it, 3, loader.Options{})
+	require.NoError(t, err)
+	wrapper, err := loader.NewIterable(wrapped{it}, 3, loader.Options{Epochs: 1})
+	require.NoError(t, err)
+
+	require.NoError(t, l.Claim())
+	require.Equal(t, "another pipeline has it", reason(second.Claim()))
+	require.Equal(t, "another pipeline has it", reason(l.Claim()))
+	batches, err := readAll(t, wrapper, loader.Cursor{}, 2)
+	require.Empty(t, batches)
+	require.Equal(t, "another pipeline has it", reason(err))
+
+	// What a claimed source has delivered is what its pipeline says.
+	mem := heap(t, l, 3)
+	run := l.Start(t.Context(), loader.Cursor{}, mem)
+	b, err := read(l, run, mem)
+	require.NoError(t, err)
+	require.Empty(t, why(t, l, loader.Cursor{}))
+	l.Delivered(b.filled.After)
+	require.Empty(t, why(t, l, b.filled.After))
+	require.NoError(t, run.Close())
+	require.NoError(t, l.Close())
+	require.Equal(t, "it is closed", reason(l.Claim()))
+	require.Equal(t, "it is closed", reason(second.Claim()))
+
+	// A source that is read unclaimed is not for a wrapper either; and one whose pass a
+	// wrapper has begun is for nobody else.
+	it = loader.FromSeq(numberFields, newLive(6).seq, encodeNumber)
+	l, err = loader.NewIterable(it, 2, loader.Options{})
+	require.NoError(t, err)
+	wrapper, err = loader.NewIterable(wrapped{it}, 3, loader.Options{Epochs: 1})
+	require.NoError(t, err)
+	mem = heap(t, l, 3)
+	run = l.Start(t.Context(), loader.Cursor{}, mem)
+	batches, err = readAll(t, wrapper, loader.Cursor{}, 2)
+	require.Empty(t, batches)
+	require.Equal(t, "another pipeline has it", reason(err))
+	require.NoError(t, run.Close())
+	require.NoError(t, l.Close())
+
+	it = loader.FromSeq(numberFields, newLive(6).seq, encodeNumber)
+	l, err = loader.NewIterable(it, 2, loader.Options{})
+	require.NoError(t, err)
+	wrapper, err = loader.NewIterable(wrapped{it}, 3, loader.Options{Epochs: 1})
+	require.NoError(t, err)
+	batches, err = readAll(t, wrapper, loader.Cursor{}, 2)
+	require.NoError(t, err)
+	require.Len(t, batches, 2)
+	require.Equal(t, "a pass over it has begun", reason(l.Claim()))
+	require.Equal(t, "a pass over it has begun", why(t, l, loader.Cursor{}))
+}
+
+// An iterator's panic is the run's failure, and what it gave before is delivered; in
+// its clean-up, with nobody to give samples to, it is Close's.
+func TestAnIteratorOfOnePassThatDies(t *testing.T) {
+	broken := errors.New("broken")
+	for name, die := range map[string]func(){"panic": func() { panic(broken) }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			source := newLive(4)
+			seq := func(yield func(int, error) bool) {
+				source.seq(yield)
+				die()
+			}
+			l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, source.encode), 2, loader.Options{Epochs: 1})
+			require.NoError(t, err)
+			mem := heap(t, l, 3)
+			run := l.Start(t.Context(), loader.Cursor{}, mem)
+			batches, err := readEpoch(l, run, mem)
+			var where *loader.Error
+			require.ErrorAs(t, err, &where)
+			require.Equal(t, loader.StageIterate, where.Stage)
+			require.NoError(t, run.Close())
+			at := loader.Cursor{Position: int64(len(indices(batches)))}
+			require.Len(t, batches, 2)
+
+			// It is reported once; then the source has ended.
+			run = l.Start(t.Context(), at, mem)
+			_, err = read(l, run, mem)
+			require.Equal(t, loader.ErrEpochEnd, err)
+			require.NoError(t, run.Close())
+			require.NoError(t, l.Close())
+		})
+		t.Run(name+" in its clean-up", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				seq := func(yield func(int, error) bool) {
+					defer die()
+					for n := 0; yield(n, nil); n++ {
+					}
+				}
+				l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encodeNumber), 2, loader.Options{Epochs: 1})
+				require.NoError(t, err)
+				mem := heap(t, l, 3)
+				run := l.Start(t.Context(), loader.Cursor{}, mem)
+				synctest.Wait()
+				require.NoError(t, run.Close())
+				err = l.Close()
+				require.ErrorContains(t, err, string(loader.StageIterate))
+				if name == "panic" {
+					require.ErrorIs(t, err, broken)
+				}
+			})
+		})
+	}
+}
+
+// What was encoded for a range that was left is judged again by the next: a field that
+// nobody wrote does not become right by being kept.
+func TestARowThatIsKeptIsNotExcused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forgets := func(ctx context.Context, n int, row *loader.Row) error {
+			if n == 3 {
+				loader.Column[int64](row, "index")[0] = 3
+				return nil
+			}
+			return encodeNumber(ctx, n, row)
+		}
+		l, err := loader.NewIterable(loader.FromSeq(numberFields, newLive(6).seq, forgets), 2, loader.Options{Epochs: 1, Workers: 1})
+		require.NoError(t, err)
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		b, err := read(l, run, mem)
+		require.NoError(t, err)
+		synctest.Wait() // sample 3 is encoded
+		require.NoError(t, run.Close())
+		run = l.Start(t.Context(), b.filled.After, mem)
+		_, err = read(l, run, mem)
+		var unwritten *loader.UnwrittenError
+		require.ErrorAs(t, err, &unwritten)
+		require.NoError(t, run.Close())
+		require.NoError(t, l.Close())
+	})
+}
+
+// A sample that owns something and gave up because the range was left has had its end:
+// that is reported when it is its turn, and it is not encoded again.
+func TestAnOwnerWhoseEncodeWasCancelledIsNotEncodedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &owners{n: 4}
+		times := 0
+		encode := func(ctx context.Context, o *owner, row *loader.Row) error {
+			if o.n == 2 {
+				times++
+				o.ends.Add(1)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return encodeOwner(ctx, o, row)
+		}
+		l, err := loader.NewIterable(loader.FromSeq(numberFields, source.seq, encode), 2, loader.Options{Epochs: 1, Workers: 1})
+		require.NoError(t, err)
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		b, err := read(l, run, mem)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, run.Close())
+		run = l.Start(t.Context(), b.filled.After, mem)
+		_, err = read(l, run, mem)
+		var where *loader.Error
+		require.ErrorAs(t, err, &where)
+		require.ErrorIs(t, err, context.Canceled)
+		require.EqualValues(t, 2, where.Position)
+		require.Equal(t, 1, times)
+		require.NoError(t, run.Close())
+		require.NoError(t, l.Close())
+		source.ended(t)
+	})
+}
+
+// Where the source stands may be asked from any goroutine while it is read: the race
+// detector is this test's judge.
+func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
+	l := newLive(400).loader(t, 2, loader.Options{Epochs: 1})
+	state := l.StateAt(loader.Cursor{})
+	mem := heap(t, l, 3)
+	run := l.Start(t.Context(), loader.Cursor{}, mem)
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	for _, ask := range []func(){
+		func() { _ = l.Check(state) },
+		func() { l.Reported(errors.New("of another source")) },
+		func() { l.Delivered(loader.Cursor{}) },
+	} {
+		asking.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					ask()
+				}
+			}
+		})
+	}
+	batches, err := readEpoch(l, run, mem)
+	require.Equal(t, loader.ErrEpochEnd, err)
+	require.Len(t, batches, 200)
+	require.NoError(t, l.Claim())
+	close(stop)
+	asking.Wait()
+	require.NoError(t, run.Close())
+	require.NoError(t, l.Close())
+}
