@@ -34,6 +34,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"device":         {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/driver":  {"device", "loader", "kernels"},
 		"device/order":   {"device", "loader", "kernels"},
+		"device/busy":    {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/meter":   {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/cpu":     {"device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"device/cuda":    {"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"},
@@ -67,6 +68,7 @@ var foreign = map[string][]string{
 	"device/order":   nil,
 	"device/busy":    nil,
 	"device/meter":   nil,
+	"device/busy":    nil,
 	"device/cpu":     nil,
 	"device/cuda":    {purego}, // calls C
 	"device/auto":    {purego}, // opens device/cuda
@@ -105,5 +107,19 @@ func TestEveryPackageOfUsersIsChecked(t *testing.T) {
 		}
 		_, listed := foreign[pkg]
 		require.True(t, listed || apart[pkg] != "", "%s stands in no list", pkg)
+	}
+}
+
+// The example programs and the command show what users can do: they need neither unsafe
+// nor the interface below package device.
+func TestExamplesUseWhatUsersHave(t *testing.T) {
+	const imports = `{{.ImportPath}}: {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}`
+	out, err := exec.Command("go", "list", "-f", imports, module+"examples/...", module+"cmd/...").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), module+"examples/train: ")
+	for _, line := range strings.Split(string(out), "\n") {
+		for _, never := range []string{"unsafe", module + "device/driver"} {
+			require.NotContains(t, strings.Fields(line), never, line)
+		}
 	}
 }

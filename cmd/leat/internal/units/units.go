@@ -5,9 +5,9 @@ package units
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Bytes is a size. It is a flag.Value.
@@ -16,48 +16,28 @@ type Bytes int64
 var binary = []struct {
 	name string
 	size Bytes
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
-
-var decimal = []struct {
-	name string
-	size Bytes
-}{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}}
+}{{"GiB", humanize.GiByte}, {"MiB", humanize.MiByte}, {"KiB", humanize.KiByte}}
 
 // String is b in a binary unit if it is a whole number of them, below 1024, or else
-// in the largest decimal unit below it.
+// with four digits in a decimal unit.
 func (b Bytes) String() string {
 	for _, u := range binary {
 		if b >= u.size && b%u.size == 0 && b/u.size < 1024 {
 			return fmt.Sprintf("%d %s", b/u.size, u.name)
 		}
 	}
-	for _, u := range decimal {
-		if b >= u.size {
-			return fmt.Sprintf("%.4g %s", float64(b)/float64(u.size), u.name)
-		}
-	}
-	return fmt.Sprintf("%d B", int64(b))
+	v, prefix := humanize.ComputeSI(float64(b))
+	return fmt.Sprintf("%.4g %sB", v, prefix)
 }
 
 // Set reads a number with or without one of the units B, kB, KB, MB, GB, KiB, MiB
 // and GiB, as in 38MB.
 func (b *Bytes) Set(s string) error {
-	number, unit := strings.TrimSpace(s), Bytes(1)
-	for _, u := range append(binary, decimal...) {
-		if cut, ok := strings.CutSuffix(number, u.name); ok {
-			number, unit = cut, u.size
-			break
-		}
-	}
-	if unit == 1 {
-		number = strings.TrimSuffix(number, "B")
-	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	size := v * float64(unit)
-	if err != nil || !(size >= 0) || size >= math.MaxInt64 {
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n > math.MaxInt64 {
 		return fmt.Errorf("%q is not a size such as 38MB or 64MiB", s)
 	}
-	*b = Bytes(size)
+	*b = Bytes(n)
 	return nil
 }
 
