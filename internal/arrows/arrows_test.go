@@ -68,7 +68,6 @@ var foreign = map[string][]string{
 	"device/order":   nil,
 	"device/busy":    nil,
 	"device/meter":   nil,
-	"device/busy":    nil,
 	"device/cpu":     nil,
 	"device/cuda":    {purego}, // calls C
 	"device/auto":    {purego}, // opens device/cuda
