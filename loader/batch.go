@@ -51,8 +51,8 @@ type Substitution struct {
 // batch is a batch being filled. Each slot has one for as long as the Run lives,
 // so that a batch costs no allocation.
 type batch struct {
-	// Written by the dispatcher before the first chunk is handed out, but for
-	// filled's counts, which are final before the dispatcher lets go of its share.
+	// Written by the dispatcher before it hands over the first rows, apart from
+	// filled's counts, which are final before it lets go of its share.
 	slot   Slot
 	owned  bool  // whether there is a slot: not with a failure between batches
 	number int64 // in the run
@@ -64,42 +64,34 @@ type batch struct {
 
 	// open is set from the opening of the batch until its slot leaves the Run.
 	open atomic.Bool
-	// written counts the rows that were written whole: what was skipped, for
-	// whatever reason, can't be taken for data (R3).
-	written atomic.Int64
-
-	// shares counts the chunks handed out and not done, and the dispatcher itself.
-	shares atomic.Int64
-	done   chan struct{} // holds one token once all shares are given up
+	// dropped is set if it is not to be delivered: the iterator ended before the global
+	// batch was full.
+	dropped atomic.Bool
+	done    chan struct{} // holds one token once no row is left to be done
 
 	ahead, behind *batch // the run's lineup guards them, and Times.Overtaken
 
 	mu          sync.Mutex
-	dropped     bool   // it is not to be delivered: the iterator ended before the global batch was full
 	failure     *Error // at the lowest position so far
 	substituted []Substitution
+
+	claims
 }
 
-// chunk is work for a worker: rows lo to hi, hi excluded.
-type chunk struct {
-	batch  *batch
-	lo, hi int
-}
-
-// begin makes the batch ready to be filled again. No chunk of its last life is
+// begin makes the batch ready to be filled again. No row of its last lap is
 // left: Next has taken the token.
-func (b *batch) begin(slot Slot, number int64, filled Filled) {
+func (b *batch) begin(r *Run, slot Slot, number int64, filled Filled) {
 	b.slot, b.owned, b.number = slot, true, number
 	b.filled = filled
 	b.filled.Slot = slot
-	b.dropped, b.failure, b.substituted = false, nil, b.substituted[:0]
-	b.written.Store(0)
-	b.shares.Store(1)
+	b.failure, b.substituted = nil, b.substituted[:0]
+	b.dropped.Store(false)
+	b.claims.begin(r.loader.layout.batch)
 }
 
-// release gives up one share.
-func (b *batch) release(r *Run) {
-	if b.shares.Add(-1) == 0 {
+// release says that so many rows are done, or will not come.
+func (b *batch) release(r *Run, rows int) {
+	if b.left.Add(-int64(rows)) == 0 {
 		r.lineup.leave(b)
 		b.done <- struct{}{}
 	}
@@ -113,7 +105,7 @@ func (b *batch) fail(r *Run, err *Error) {
 	if b.failure == nil || err.Position < b.failure.Position {
 		b.failure = err
 	}
-	if !b.dropped {
+	if !b.dropped.Load() {
 		r.fail(b.number)
 	}
 }
@@ -123,24 +115,32 @@ func (b *batch) fail(r *Run, err *Error) {
 func (b *batch) drop(r *Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.dropped = true
+	b.dropped.Store(true)
 	r.failed.CompareAndSwap(b.number, none)
 }
 
-// failedBefore reports whether rows from row on need not be read any more,
-// because a failure before them will be the one that is reported.
-func (b *batch) failedBefore(row int) bool {
+// unwanted reports whether rows from row on need not be read any more, because the
+// batch is dropped, or a failure before them will be the one that is reported.
+func (b *batch) unwanted(r *Run, row int) bool {
+	switch failed := r.failed.Load(); {
+	case b.dropped.Load():
+		return true
+	case failed > b.number:
+		return false
+	case failed < b.number:
+		return true
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failure != nil && b.failure.Position < b.filled.Position+int64(row)
 }
 
-// discard ends the samples of rows lo to hi that Encode has not taken.
-func (b *batch) discard(r *Run, lo, hi int) {
+// discard ends the samples of rows that Encode has not taken.
+func (b *batch) discard(r *Run, rows span) {
 	if b.encoders == nil {
 		return
 	}
-	for row := lo; row < hi; row++ {
+	for row := rows.lo; row < rows.hi; row++ {
 		if e := b.encoders[row]; e != nil {
 			b.encoders[row] = nil
 			r.disposal.add(e, b.filled.Epoch, b.filled.Batch, b.filled.Position+int64(row))

@@ -51,7 +51,7 @@ func BenchmarkFill(b *testing.B) {
 		{784, 60000, 256}, {784, 60000, 4096}, {150528, 1000, 64},
 	} {
 		ds := newImages(size.rowBytes, size.samples)
-		for _, workers := range []int{1, 2, 4} {
+		for _, workers := range []int{1, 2, 16} {
 			b.Run(fmt.Sprintf("rowBytes=%d/batch=%d/workers=%d", size.rowBytes, size.batch, workers), func(b *testing.B) {
 				l, err := loader.New(ds, size.batch, loader.Options{
 					Shuffle: true, Last: loader.Drop, Workers: workers, Epochs: 1,

@@ -19,7 +19,7 @@ func (r *Run) Close() error {
 
 func (r *Run) close() error {
 	r.stop(ErrClosed)
-	r.halted.Store(true) // behind it: what is skipped is skipped because the run is over
+	r.halt() // behind it: what is skipped is skipped because the run is over
 	stuck, err := r.join()
 	r.drain(stuck)
 	if r.loader.once != nil {

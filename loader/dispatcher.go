@@ -9,8 +9,8 @@ import (
 )
 
 // dispatcher opens batches in order, each in a slot of its own, and hands their
-// rows to the workers: one goroutine, started and counted by the Run. It is the
-// only sender on the Run's channels and closes them.
+// rows over to the workers: one goroutine, started and counted by the Run. It is the
+// only sender on the Run's order, and closes it.
 type dispatcher struct {
 	run     *Run
 	batches map[int]*batch // by slot ID
@@ -34,7 +34,7 @@ func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 	r := d.run
 	defer r.leave()
 	defer close(r.order)
-	defer close(r.work)
+	defer r.lineup.end()
 	returned := false
 	defer func() {
 		if !returned { // the Memory's methods are all of the user's that is called outside of all
@@ -85,10 +85,8 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 		b.order = order
 		b.filled.N, b.filled.Valid, b.filled.LastOfEpoch = p.rows, p.valid, left == 1
 		b.filled.After.Position = p.after
-		if !d.hand(ctx, b, 0, p.rows) {
-			return false
-		}
-		b.release(d.run)
+		d.run.lineup.hand(b, p.rows)
+		d.handed(b, p.rows)
 		at.Position = p.after
 	}
 	return true
@@ -124,12 +122,12 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		d.fail(ctx, noSlot(filled, err))
 		return nil
 	}
-	b.begin(slot, d.number, filled)
-	r.lineup.enter(b)
+	b.begin(r, slot, d.number, filled)
 	d.number++
 	if !d.push(ctx, b) {
 		return nil
 	}
+	r.lineup.enter(b)
 	return b
 }
 
@@ -215,20 +213,7 @@ func (d *dispatcher) push(ctx context.Context, b *batch) bool {
 	return false
 }
 
-// hand gives rows lo to hi of b to the workers. It reports whether the run goes
-// on.
-func (d *dispatcher) hand(ctx context.Context, b *batch, lo, hi int) bool {
-	grain := d.run.grain(hi - lo)
-	for lo < hi {
-		end := min(lo+grain, hi)
-		b.shares.Add(1)
-		select {
-		case d.run.work <- chunk{b, lo, end}:
-		case <-ctx.Done():
-			b.discard(d.run, lo, hi)
-			return false
-		}
-		lo = end
-	}
-	return true
+// handed lets go of b, of which so many rows were handed over: no more will come.
+func (d *dispatcher) handed(b *batch, rows int) {
+	b.release(d.run, d.run.loader.layout.batch-rows+1)
 }

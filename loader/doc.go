@@ -53,19 +53,24 @@
 //
 // # How a Run works
 //
-// The dispatcher takes a slot, enters the batch in the order of delivery, and
-// hands its rows to the workers in chunks. Several batches are open at once, as
-// many as there are slots; workers take chunks in order, so the first batch is
-// shared by all and done first. The worker that finishes the last chunk of a batch
-// completes it, and Next takes batches in the order in which they were opened.
+// The dispatcher takes a slot, enters the batch in the order of delivery, and hands its
+// rows over. Several batches are open at once, as many as there are slots. A worker claims
+// a few rows of the first open batch that has any, reads them, and claims again: so the
+// first batch is shared by all and done first. Whoever is done with the last row of a
+// batch completes it, and Next takes batches in the order in which they were opened.
 //
-// An open batch counts shares: the dispatcher holds one while it hands out the batch's
-// chunks, and each chunk is one until its worker is done with it.
+// How many rows a worker claims follows from what samples took in its last claim: one
+// where they take long, and where they don't as many as fill 50 µs, because a claim costs
+// as much as a few small samples. If samples turn out to take longer, and another worker
+// finds no row to claim, the rows that are not begun are given back, for all to claim.
+//
+// An open batch counts the rows that are not done. A row is done when it was written, or
+// skipped, or when it is known that it will not come.
 //
 //	R1  A slot is owned by exactly one of: the Memory, the Run, the caller of Next.
-//	R2  A row is written by one worker, and only between the opening of its batch
-//	    and the moment at which that worker gives up its chunk's share.
-//	R3  A batch is delivered only when all shares are given up and each of its
+//	R2  A row is written by one worker, the one that has claimed it, and only until that
+//	    worker gives it back or counts it as done.
+//	R3  A batch is delivered only when no row is left to be done and each of its
 //	    rows was written, and after every batch opened before it.
 //	R4  After Close a slot goes back only if nothing can write to it any more;
 //	    else it is quarantined until then.

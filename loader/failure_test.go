@@ -151,7 +151,7 @@ func TestARaggedSampleIsNamed(t *testing.T) {
 }
 
 // testing's Fatal methods end the goroutine: the run must not hang on it, even
-// with one worker and with chunks of one sample, which slow samples make.
+// with one worker and with claims of one sample, which slow samples make.
 func TestGoexitInASampleIsAFailure(t *testing.T) {
 	exit := func(_ context.Context, index int, _ *loader.Row) error {
 		time.Sleep(time.Millisecond)

@@ -39,7 +39,7 @@ func (d *dispatcher) iterate(ctx context.Context, at Cursor) (ok bool) {
 // ends before that.
 func (s *stream) abandon() {
 	if s.batch != nil {
-		s.batch.discard(s.run, s.handed, s.rows)
+		s.batch.discard(s.run, span{s.handed, s.rows})
 	}
 }
 
@@ -126,14 +126,17 @@ func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 	if s.sample >= s.part.position && s.rows < int(split.batch) {
 		s.batch.encoders[s.rows] = encoder
 		s.rows++
-		if s.rows-s.handed >= s.run.grain(int(split.batch)) && !s.flush(ctx) {
-			return false
+		if s.rows-s.handed >= int(s.run.group.Load()) {
+			s.flush()
 		}
 	} else {
 		s.discard(ctx, encoder) // another rank's
 	}
 	s.sample++
-	return s.sample < s.part.after || s.seal(ctx)
+	if s.sample == s.part.after {
+		s.seal()
+	}
+	return true
 }
 
 // discard ends the iterator's newest sample, which no batch of this run takes. Where
@@ -158,22 +161,20 @@ func (s *stream) discard(ctx context.Context, encoder Encoder) {
 // number is that of the batch which the iterator's next sample belongs to.
 func (s *stream) number() int { return int(s.sample / s.run.loader.split.global()) }
 
-// flush hands the rows to the workers that are waiting to be.
-func (s *stream) flush(ctx context.Context) bool {
-	lo := s.handed
+// flush hands over the rows that are waiting to be.
+func (s *stream) flush() {
 	s.handed = s.rows
-	return s.hand(ctx, s.batch, lo, s.rows)
+	s.run.lineup.hand(s.batch, s.rows)
 }
 
 // seal lets the batch go: what becomes of it is known.
-func (s *stream) seal(ctx context.Context) bool {
+func (s *stream) seal() {
 	b := s.batch
 	b.filled.N, b.filled.Valid = s.rows, s.rows
 	b.filled.After.Position = s.sample
-	ok := s.flush(ctx)
+	s.flush()
 	s.batch = nil
-	b.release(s.run)
-	return ok
+	s.dispatcher.handed(b, s.rows)
 }
 
 // end deals with what the iterator left over when it ended by itself. It reports
@@ -193,7 +194,8 @@ func (s *stream) end(ctx context.Context) bool {
 	}
 	l := s.run.loader
 	if l.options.Last != Drop {
-		return s.seal(ctx)
+		s.seal()
+		return true
 	}
 	if s.sample < l.split.global() {
 		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave %d, %s",
@@ -201,7 +203,8 @@ func (s *stream) end(ctx context.Context) bool {
 		return false
 	}
 	s.batch.drop(s.run)
-	return s.seal(ctx)
+	s.seal()
+	return true
 }
 
 // failure is what goes wrong at the iterator's next sample.
@@ -221,5 +224,5 @@ func (s *stream) fail(ctx context.Context, err *Error) {
 	}
 	// An earlier row of the same batch may yet fail, and is then the one to report.
 	s.batch.fail(s.run, err)
-	s.seal(ctx)
+	s.seal()
 }

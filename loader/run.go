@@ -29,12 +29,10 @@ type Run struct {
 	began  time.Time
 
 	order  chan *batch   // in order of delivery; nil ends an epoch
-	lineup lineup        // the batches that are open
-	work   chan chunk    // in order too, so that the first batch is done first
+	lineup lineup        // the batches that are open, and their rows for the workers
 	demand chan struct{} // asks for another epoch where no number is stated
 
 	stop   context.CancelCauseFunc
-	halted *haltFlag // set when ctx is done, and by Close
 	ctx    contextEnd
 	live   atomic.Int32  // goroutines
 	joined chan struct{} // closed by the last of them
@@ -43,8 +41,8 @@ type Run struct {
 	disposal   *disposal // of the samples that no batch takes
 	exhausted  bool      // written before order is closed: all there was is opened
 	workers    []*worker
-	failed     atomic.Int64 // the lowest number of a batch that failed
-	cost       atomic.Int64 // of a sample, in 1/16 ns, smoothed; 0 before the first
+
+	notices
 
 	waitSlot, waitBatch, held     atomic.Int64
 	batches, samples, substituted atomic.Int64
@@ -65,12 +63,16 @@ type Run struct {
 	closeErr error
 }
 
-// haltFlag tells the workers before every sample what the context tells them before
-// some: asking that costs as much as a small sample. Nothing that is written often
-// shares its cache lines.
-type haltFlag struct {
-	atomic.Bool
-	_ [127]byte
+// notices are what workers read often and hardly anybody writes. Nothing that is written
+// often shares their cache lines.
+type notices struct {
+	_ [128]byte
+	// halted is set when the run's context is done, and by Close: asking the context
+	// costs as much as a small sample.
+	halted atomic.Bool
+	failed atomic.Int64 // the lowest number of a batch that failed
+	group  atomic.Int64 // so many of an Iterable's samples are handed over together
+	_      [128]byte
 }
 
 // contextEnd is all that Next needs of the context that the goroutines run under.
@@ -85,14 +87,14 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 	r := &Run{
 		loader: l, mem: mem, began: time.Now(),
 		order:  make(chan *batch, lookAhead),
-		work:   make(chan chunk, 2*workers),
 		demand: make(chan struct{}, 1),
 		stop:   stop,
-		halted: new(haltFlag),
 		ctx:    contextEnd{ctx.Done(), func() error { return context.Cause(ctx) }},
 		joined: make(chan struct{}),
 	}
+	r.lineup.init(workers)
 	r.failed.Store(none)
+	r.group.Store(1)
 	r.replaced = at.Substituted
 	r.dispatcher = &dispatcher{run: r, batches: make(map[int]*batch)}
 	r.disposal = newDisposal(r.late)
@@ -111,7 +113,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		r.stall = time.NewTimer(timeout)
 		r.stall.Stop()
 	}
-	context.AfterFunc(ctx, func() { r.halted.Store(true) })
+	context.AfterFunc(ctx, r.halt)
 	r.live.Store(int32(workers) + 1)
 	for range workers {
 		w := newWorker(r)
@@ -120,6 +122,12 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 	}
 	go r.dispatcher.loop(ctx, at)
 	return r
+}
+
+// halt has the workers read no further sample.
+func (r *Run) halt() {
+	r.halted.Store(true)
+	r.lineup.stop()
 }
 
 // leave is the last thing each goroutine does.
@@ -207,7 +215,7 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 		}
 		b := r.head
 		r.inOrder(b.filled.Times)
-		if b.dropped {
+		if b.dropped.Load() {
 			r.head = nil
 			b.open.Store(false)
 			r.mem.Put(b.slot)

@@ -187,7 +187,7 @@ func TestNoWorkerBeginsASampleAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Each read is quick, though the chunk it is in is not.
+// Each read is quick, though the claim it is in is not.
 func TestQuickReadsAreNotCalledStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := func(context.Context, int, *loader.Row) error {

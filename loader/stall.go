@@ -29,7 +29,7 @@ func (r *Run) suspects() []suspect {
 			epoch: b.filled.Epoch, number: b.filled.Batch, position: w.position.at(),
 			stage: b.stage(), goroutine: w.goroutine.Load(), batch: b,
 		}
-		// A worker between chunks may still show a row of another batch.
+		// A worker between claims may still show a row of another batch.
 		row := min(max(s.position-b.filled.Position, 0), r.loader.split.batch-1)
 		s.position = b.filled.Position + row
 		s.sample = b.sample(int(row))

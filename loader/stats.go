@@ -1,6 +1,9 @@
 package loader
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Stats says what a Run has done and who waited for whom. Each number by itself
 // is exact; together they are taken one after the other while the run goes on. A
@@ -22,6 +25,56 @@ type Stats struct {
 	// Busy is how long each worker spent on samples, reading and waiting in user
 	// code alike.
 	Busy []time.Duration
+	// Slowest is what took longest to read.
+	Slowest Slowest
+}
+
+// Slowest is the sample that took longest, with the time for which it waited in user
+// code. Samples of some microseconds are timed together, because reading the clock for
+// each would cost as much: then it is one of several neighbours, of which the others are
+// taken to have cost what those before did.
+type Slowest struct {
+	// Epoch and Position are its place, or that of the first of the neighbours.
+	Epoch    int
+	Position int64
+	// Sample is the dataset's index at that place, of an Iterable the position.
+	Sample int
+	// Neighbours is the number of samples from there on that were timed together: 1 if
+	// it is this one, 0 if none was read yet.
+	Neighbours int
+	// Took is how long it took.
+	Took time.Duration
+}
+
+// slowest is the Slowest of a worker.
+type slowest struct {
+	took time.Duration // the worker's own copy
+
+	mu   sync.Mutex
+	what Slowest
+}
+
+// note takes a claim's time into account, where samples before had a cost, in 1/16 ns.
+func (s *slowest) note(b *batch, rows span, took time.Duration, cost int64) {
+	n := rows.hi - rows.lo
+	took = max(took-time.Duration(int64(n-1)*cost/costUnit), took/time.Duration(max(n, 1)))
+	if took <= s.took || n == 0 {
+		return
+	}
+	s.took = took
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.what = Slowest{
+		Epoch: b.filled.Epoch, Position: b.filled.Position + int64(rows.lo), Sample: b.sample(rows.lo),
+		Neighbours: n, Took: took,
+	}
+}
+
+// get is the slowest so far.
+func (s *slowest) get() Slowest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.what
 }
 
 // Stats may be called at any time, by any goroutine, also after Close.
@@ -33,6 +86,9 @@ func (r *Run) Stats() Stats {
 	}
 	for _, w := range r.workers {
 		s.Busy = append(s.Busy, time.Duration(w.busy.Load()))
+		if slow := w.slowest.get(); slow.Took > s.Slowest.Took {
+			s.Slowest = slow
+		}
 	}
 	return s
 }

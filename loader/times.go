@@ -1,9 +1,6 @@
 package loader
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // Times says when a batch that is delivered was made. They are instants, of which each
 // consumer works out who waited for whom.
@@ -27,50 +24,4 @@ func (t Times) Held() time.Duration {
 		return 0
 	}
 	return t.Filled.Sub(t.Overtaken)
-}
-
-// lineup is the batches that are open, in the order of delivery. It finds out which of
-// them are overtaken.
-type lineup struct {
-	mu   sync.Mutex
-	last *batch
-}
-
-// enter adds b behind the others.
-func (l *lineup) enter(b *batch) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b.ahead, b.behind = l.last, nil
-	if l.last != nil {
-		l.last.behind = b
-	}
-	l.last = b
-}
-
-// leave notes that b is filled.
-func (l *lineup) leave(b *batch) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// Read under the lock, so that no batch is overtaken after it is filled.
-	now := time.Now()
-	times := &b.filled.Times
-	times.Filled = now
-	if !times.Overtaken.Before(now) { // at the same instant, which is not before it
-		times.Overtaken = time.Time{}
-	}
-	if !b.dropped {
-		// Whoever overtook a batch has overtaken all those before it too.
-		for a := b.ahead; a != nil && a.filled.Times.Overtaken.IsZero(); a = a.ahead {
-			a.filled.Times.Overtaken = now
-		}
-	}
-	if b.ahead != nil {
-		b.ahead.behind = b.behind
-	}
-	if b.behind != nil {
-		b.behind.ahead = b.ahead
-	} else {
-		l.last = b.ahead
-	}
-	b.ahead, b.behind = nil, nil
 }

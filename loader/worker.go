@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
@@ -12,8 +13,8 @@ import (
 	"github.com/leat-go/leat/loader/internal/mix"
 )
 
-// maxChunk bounds a worker's scratch space.
-const maxChunk = 2048
+// maxClaim bounds the rows of a claim, and a worker's scratch space with it.
+const maxClaim = 2048
 
 // attempts is how many substitutes are tried for one sample. Where a hundredth
 // of the samples are bad, as many bad ones in a row do not happen.
@@ -23,9 +24,11 @@ const attempts = 16
 type worker struct {
 	run     *Run
 	row     Row
-	indices []int // of the chunk at hand
-	item    *item // the sample at hand, if it is of a source that gives each once
-	tally   tally
+	pace    pace
+	claim   span      // the rows at hand; those that are given back are taken off
+	began   time.Time // with them
+	indices []int     // of them
+	item    *item     // the sample at hand, if it is of a source that gives each once
 
 	// What a report on a worker that hangs needs; see suspect.
 	goroutine atomic.Uint64
@@ -33,7 +36,8 @@ type worker struct {
 	position  progress
 	standIn   atomic.Int64 // the substitute being read, -1 if none
 
-	busy atomic.Int64
+	busy    atomic.Int64
+	slowest slowest
 
 	// Workers lie one behind the other, and each is written to for every sample: no
 	// cache line is to hold parts of two.
@@ -41,7 +45,8 @@ type worker struct {
 }
 
 func newWorker(r *Run) *worker {
-	w := &worker{run: r, indices: make([]int, min(r.loader.layout.batch, maxChunk))}
+	w := &worker{run: r, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
+	w.pace.rows = 1
 	w.row.layout, w.row.seed = r.loader.layout, r.loader.options.Seed
 	w.row.random = rand.New(&w.row.source)
 	w.row.asked = newFieldSet(len(w.row.layout.fields))
@@ -49,7 +54,7 @@ func newWorker(r *Run) *worker {
 	return w
 }
 
-// loop serves chunks until there are no more.
+// loop reads rows until there are no more.
 func (w *worker) loop(ctx context.Context) {
 	w.goroutine.Store(goroutineID())
 	ended := false
@@ -62,91 +67,144 @@ func (w *worker) loop(ctx context.Context) {
 		}
 		w.run.leave()
 	}()
-	// The dispatcher closes the channel when ctx is done: all workers selecting on
-	// one Done channel would fight for its lock.
-	for c := range w.run.work {
-		w.fill(ctx, c)
+	for {
+		// Nothing is claimed any more once the dispatcher has ended, which it does
+		// when ctx is done: all workers selecting on one Done channel would fight
+		// for its lock.
+		b, rows := w.run.lineup.claim(w.pace.rows)
+		if b == nil {
+			ended = true
+			return
+		}
+		w.claim = rows
+		w.fill(ctx, b)
 		// With every P busy, a goroutine that returns from a blocking driver
 		// call would otherwise wait for the scheduler to preempt somebody.
 		runtime.Gosched()
 	}
-	ended = true
 }
 
-// fill reads the samples of one chunk.
-func (w *worker) fill(ctx context.Context, c chunk) {
-	b := c.batch
+// fill reads the samples of the claimed rows.
+func (w *worker) fill(ctx context.Context, b *batch) {
 	// In this order with the test of ctx: whoever cancels ctx and then finds no
 	// batch here knows that none will be written to.
 	w.at.Store(b)
-	defer b.release(w.run)
-	defer w.at.Store(nil)
-	defer b.discard(w.run, c.lo, c.hi) // what was not encoded
-	if ctx.Err() != nil || w.run.failed.Load() < b.number || b.failedBefore(c.lo) {
+	defer func() {
+		b.discard(w.run, w.claim) // what was not encoded
+		w.at.Store(nil)
+		b.release(w.run, w.claim.hi-w.claim.lo)
+	}()
+	if ctx.Err() != nil || b.unwanted(w.run, w.claim.lo) {
+		w.skip(b)
 		return
 	}
-	began := time.Now()
+	claimed := w.claim.hi - w.claim.lo
+	w.began = time.Now()
 	w.row.mem, w.row.epoch = b.slot.Bytes, b.filled.Epoch
 	if b.encoders == nil {
-		b.order.Fill(w.indices[:c.hi-c.lo], b.filled.Position+int64(c.lo))
+		b.order.Fill(w.indices[:claimed], b.filled.Position+int64(w.claim.lo))
 	}
-	next, ok := c.lo, true
-	for next < c.hi && ok {
-		next, ok = w.rows(ctx, c, next)
+	next, ok := w.claim.lo, true
+	for next < w.claim.hi && ok {
+		next, ok = w.rows(ctx, b, next)
 	}
-	took := time.Since(began)
+	took := time.Since(w.began)
 	w.busy.Add(int64(took))
 	if ok {
-		b.written.Add(int64(c.hi - c.lo))
-		w.run.measure(&w.tally, took, c.hi-c.lo)
+		rows := w.claim.hi - w.claim.lo
+		w.slowest.note(b, w.claim, took, w.pace.cost)
+		b.written.Add(int64(rows))
+		w.measure(took, rows)
+		if rows < claimed {
+			w.pace.rows = 1 // what follows may take as long as what made it late
+		}
 	}
 }
 
-// rows reads rows from lo on, until the chunk's end or a row that fails. It
+// skip takes the rows that were never claimed with those at hand, since no row behind
+// these needs to be read: one claim after the other would take long for a large batch.
+func (w *worker) skip(b *batch) {
+	if rest := b.take(math.MaxInt32); rest.lo < rest.hi {
+		b.discard(w.run, rest)
+		b.release(w.run, rest.hi-rest.lo)
+	}
+}
+
+// measure takes the time of a claim into account.
+func (w *worker) measure(took time.Duration, rows int) {
+	w.pace.measure(took, rows)
+	if w.run.loader.iterable == nil {
+		return
+	}
+	// All workers read it: it changes only when it is wrong by a factor.
+	if now, group := int64(w.pace.rows), w.run.group.Load(); now >= 2*group || 2*now <= group {
+		w.run.group.Store(now)
+	}
+}
+
+// rows reads rows from lo on, until the claim's end or a row that fails. It
 // returns the row to go on from, or false if the rest is not to be read.
-func (w *worker) rows(ctx context.Context, c chunk, lo int) (next int, ok bool) {
+func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool) {
 	row, returned := lo, false
 	defer func() {
 		if returned {
 			return
 		}
 		if err := caught(recover()); err == errGoexit {
-			w.fail(ctx, c.batch, row, err)
+			w.fail(ctx, b, row, err)
 		} else {
-			next, ok = w.failed(ctx, c, row, err)
+			next, ok = w.failed(ctx, b, row, err)
 		}
 	}()
-	every := w.run.patience()
-	for look := 0; row < c.hi; row++ {
-		if look--; look < 0 && ctx.Err() != nil || w.run.halted.Load() {
+	every, wanted := w.pace.patience(), false
+	for look := 0; row < w.claim.hi; row++ {
+		if !wanted && b.wanted.Load() {
+			wanted, look = true, 0
+		}
+		if look--; look < 0 {
+			if ctx.Err() != nil {
+				returned = true
+				return row, false
+			}
+			if wanted && row > w.claim.lo && time.Since(w.began) > overdue {
+				w.giveBack(b, row)
+				break
+			}
+			look = every - 1
+		}
+		if w.run.halted.Load() {
 			returned = true
 			return row, false
 		}
-		if look < 0 {
-			look = every - 1
-		}
-		position := c.batch.filled.Position + int64(row)
+		position := b.filled.Position + int64(row)
 		w.row.move(row, position)
 		w.position.set(position)
 		var err error
-		if e := c.batch.encoders; e != nil {
+		if e := b.encoders; e != nil {
 			sample := e[row]
 			e[row] = nil // it is Encode's from here on
 			w.item, _ = sample.(*item)
 			err = sample.Encode(ctx, &w.row)
 		} else {
-			err = w.run.loader.dataset.Read(ctx, w.indices[row-c.lo], &w.row)
+			err = w.run.loader.dataset.Read(ctx, w.indices[row-w.claim.lo], &w.row)
 		}
 		if err == nil {
 			err = w.row.unwritten()
 		}
 		if err != nil {
 			returned = true
-			return w.failed(ctx, c, row, err)
+			return w.failed(ctx, b, row, err)
 		}
 	}
 	returned = true
-	return c.hi, true
+	return w.claim.hi, true
+}
+
+// giveBack lets other workers read the rows from row on.
+func (w *worker) giveBack(b *batch, row int) {
+	rest := span{row, w.claim.hi}
+	w.claim.hi = row
+	w.run.lineup.giveBack(b, rest)
 }
 
 // caught is the error behind a call that did not return; recovered is what
@@ -159,14 +217,14 @@ func caught(recovered any) error {
 }
 
 // failed deals with a row that could not be read. It returns the row to go on
-// from, or false if the rest of the chunk is not to be read.
-func (w *worker) failed(ctx context.Context, c chunk, row int, err error) (next int, ok bool) {
+// from, or false if the rest of the claim is not to be read.
+func (w *worker) failed(ctx context.Context, b *batch, row int, err error) (next int, ok bool) {
 	if w.run.loader.options.OnError == Substitute && ctx.Err() == nil {
-		if err = w.substitute(ctx, c.batch, row, err); err == nil {
+		if err = w.substitute(ctx, b, row, err); err == nil {
 			return row + 1, true
 		}
 	}
-	w.fail(ctx, c.batch, row, err)
+	w.fail(ctx, b, row, err)
 	return row, false
 }
 
