@@ -35,6 +35,7 @@ func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 	defer r.leave()
 	defer close(r.order)
 	defer r.lineup.end()
+	defer r.reserve.end()
 	returned := false
 	defer func() {
 		if !returned { // the Memory's methods are all of the user's that is called outside of all

@@ -15,6 +15,7 @@ import (
 // is for one pipeline, and is closed.
 type Loader struct {
 	options     Options
+	base        int // workers that are no reserve
 	layout      *Layout
 	split       split
 	known       bool   // whether the number of samples is
@@ -105,9 +106,14 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 	if err := errors.Join(invalid, err); err != nil {
 		return nil, err
 	}
+	base := o.Workers
+	if base == 0 {
+		o.Workers, base = defaultWorkers()
+	}
 	o = o.withDefaults()
 	return &Loader{
 		options: o,
+		base:    base,
 		layout:  layout,
 		fields:  listed(layout.names()),
 		split: split{

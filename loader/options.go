@@ -3,7 +3,6 @@ package loader
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 )
 
@@ -74,8 +73,12 @@ type Options struct {
 	// the number from Loader.Options and not state it again.
 	Epochs int
 	// Workers is the number of goroutines that read samples, 65536 at most. 0 means
-	// max(1, GOMAXPROCS-2): two processors are left to the training loop and to
-	// the goroutines that wait for the device.
+	// many, 32 or twice GOMAXPROCS, for reads that wait for a disk or a network. Where
+	// reads compute instead, only max(1, GOMAXPROCS-2) of them always go on: each of
+	// the others stands aside once it has waited for a processor for 100 µs, and is
+	// called back when processors are free. So the training loop and the goroutines
+	// that wait for the device find a processor, and leave none unused. A number
+	// stated is used as it is.
 	Workers int
 	// Last says what becomes of samples that do not fill the last batch. With
 	// several ranks it must be Drop, Pad or Exact.
@@ -126,11 +129,8 @@ func (o Options) validate(batchSize int) error {
 	return errors.Join(errs...)
 }
 
-// withDefaults fills in what was left at zero.
+// withDefaults fills in what was left at zero, apart from Workers.
 func (o Options) withDefaults() Options {
-	if o.Workers == 0 {
-		o.Workers = max(1, runtime.GOMAXPROCS(0)-2)
-	}
 	o.Shard.Count = max(o.Shard.Count, 1)
 	if o.GracePeriod == 0 {
 		o.GracePeriod = 5 * time.Second

@@ -93,7 +93,7 @@ func TestTooFewSamplesAreRefused(t *testing.T) {
 func TestDefaultsAreFilledIn(t *testing.T) {
 	l := newNumbers(t, numbers{n: 10}, 2, loader.Options{})
 	require.Equal(t, loader.Options{
-		Workers: max(1, runtime.GOMAXPROCS(0)-2), Shard: loader.Shard{Count: 1}, GracePeriod: 5 * time.Second,
+		Workers: max(32, 2*runtime.GOMAXPROCS(0)), Shard: loader.Shard{Count: 1}, GracePeriod: 5 * time.Second,
 	}, l.Options())
 	require.Equal(t, 2, l.BatchSize())
 	require.Equal(t, "Keep Exact LastPolicy(7) Substitute", loader.Keep.String()+" "+loader.Exact.String()+

@@ -28,9 +28,11 @@ type Run struct {
 	mem    Memory
 	began  time.Time
 
-	order  chan *batch   // in order of delivery; nil ends an epoch
-	lineup lineup        // the batches that are open, and their rows for the workers
-	demand chan struct{} // asks for another epoch where no number is stated
+	order    chan *batch   // in order of delivery; nil ends an epoch
+	lineup   lineup        // the batches that are open, and their rows for the workers
+	reserve  reserve       // of workers
+	reserved bool          // whether there is one
+	demand   chan struct{} // asks for another epoch where no number is stated
 
 	stop   context.CancelCauseFunc
 	ctx    contextEnd
@@ -93,6 +95,8 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		joined: make(chan struct{}),
 	}
 	r.lineup.init(workers)
+	r.reserve.init()
+	r.reserved = workers > l.base
 	r.failed.Store(none)
 	r.group.Store(1)
 	r.replaced = at.Substituted
@@ -115,8 +119,8 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 	}
 	context.AfterFunc(ctx, r.halt)
 	r.live.Store(int32(workers) + 1)
-	for range workers {
-		w := newWorker(r)
+	for i := range workers {
+		w := newWorker(r, i >= l.base)
 		r.workers = append(r.workers, w)
 		go w.loop(ctx)
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,9 @@ const attempts = 16
 
 // worker reads samples into rows: one goroutine, started and counted by the Run.
 type worker struct {
-	run     *Run
+	run      *Run
+	reserved bool // whether it stands aside where there is no processor for it
+
 	row     Row
 	pace    pace
 	claim   span      // the rows at hand; those that are given back are taken off
@@ -44,8 +45,8 @@ type worker struct {
 	_ [128]byte
 }
 
-func newWorker(r *Run) *worker {
-	w := &worker{run: r, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
+func newWorker(r *Run, reserved bool) *worker {
+	w := &worker{run: r, reserved: reserved, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
 	w.pace.rows = 1
 	w.row.layout, w.row.seed = r.loader.layout, r.loader.options.Seed
 	w.row.random = rand.New(&w.row.source)
@@ -78,9 +79,7 @@ func (w *worker) loop(ctx context.Context) {
 		}
 		w.claim = rows
 		w.fill(ctx, b)
-		// With every P busy, a goroutine that returns from a blocking driver
-		// call would otherwise wait for the scheduler to preempt somebody.
-		runtime.Gosched()
+		w.run.reserve.yield(w)
 	}
 }
 
@@ -156,8 +155,9 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 			next, ok = w.failed(ctx, b, row, err)
 		}
 	}()
+	first, end := w.claim.lo, w.claim.hi
 	every, wanted := w.pace.patience(), false
-	for look := 0; row < w.claim.hi; row++ {
+	for look := 0; row < end; row++ {
 		if !wanted && b.wanted.Load() {
 			wanted, look = true, 0
 		}
@@ -166,11 +166,13 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 				returned = true
 				return row, false
 			}
-			if wanted && row > w.claim.lo && time.Since(w.began) > overdue {
+			if wanted && row > first && time.Since(w.began) > overdue {
 				w.giveBack(b, row)
 				break
 			}
-			look = every - 1
+			if row > first { // what the first costs tells whether the rest is late
+				look = every - 1
+			}
 		}
 		if w.run.halted.Load() {
 			returned = true
@@ -186,7 +188,7 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 			w.item, _ = sample.(*item)
 			err = sample.Encode(ctx, &w.row)
 		} else {
-			err = w.run.loader.dataset.Read(ctx, w.indices[row-w.claim.lo], &w.row)
+			err = w.run.loader.dataset.Read(ctx, w.indices[row-first], &w.row)
 		}
 		if err == nil {
 			err = w.row.unwritten()
