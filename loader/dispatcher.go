@@ -98,6 +98,8 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 // nil when the run is over.
 func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *batch {
 	r := d.run
+	// As much as each worker claims twice.
+	r.lineup.hold(2 * len(r.workers) * int(r.group.Load()))
 	if r.failed.Load() != none {
 		return nil
 	}
@@ -166,6 +168,7 @@ func (d *dispatcher) batch(slot Slot) (*batch, error) {
 	b := d.batches[slot.ID]
 	if b == nil {
 		b = &batch{done: make(chan struct{}, 1)}
+		b.back = make([]span, 0, 2*l.options.Workers)
 		if l.iterable != nil {
 			b.encoders = make([]Encoder, l.layout.batch)
 		}

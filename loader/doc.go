@@ -54,7 +54,8 @@
 // # How a Run works
 //
 // The dispatcher takes a slot, enters the batch in the order of delivery, and hands its
-// rows over. Several batches are open at once, as many as there are slots. A worker claims
+// rows over; it takes the next when few rows are left that nobody has claimed. Several
+// batches are open at once, at most as many as there are slots. A worker claims
 // a few rows of the first open batch that has any, reads them, and claims again: so the
 // first batch is shared by all and done first. Whoever is done with the last row of a
 // batch completes it, and Next takes batches in the order in which they were opened.

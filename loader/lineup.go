@@ -14,6 +14,7 @@ type lineup struct {
 	// there is none. It is a member. It and parked are read for every claim.
 	front  atomic.Pointer[batch]
 	parked atomic.Int32 // workers that wait, apart from those who are being woken
+	held   atomic.Bool  // whether the dispatcher waits, in hold
 	_      [128]byte
 
 	workers int
@@ -21,13 +22,14 @@ type lineup struct {
 	mu          sync.Mutex
 	first, last *batch
 	more        sync.Cond // there are rows to claim, or there will be none
+	few         sync.Cond // there may be few rows left to claim
 	ended       bool      // nothing will enter any more
 	stopped     bool      // what is open need not be filled
 }
 
 func (l *lineup) init(workers int) {
 	l.workers = workers
-	l.more.L = &l.mu
+	l.more.L, l.few.L = &l.mu, &l.mu
 }
 
 // enter adds b behind the others. It has no rows to claim yet.
@@ -90,24 +92,66 @@ func (l *lineup) claim(n int) (*batch, span) {
 			b = nil
 			continue
 		}
-		if l.parked.Load() > 0 {
-			l.others(b)
+		if l.parked.Load() > 0 || l.held.Load() {
+			l.tell(b)
 		}
 		return b, rows
 	}
 }
 
-// others wakes a worker for what is left of b, or says that there are too few rows for all.
-func (l *lineup) others(b *batch) {
-	if !b.any() {
-		if !b.wanted.Load() {
-			b.wanted.Store(true)
-		}
+// tell wakes a worker for what is left of b. If nothing is, it lets the dispatcher know,
+// and those who read b that there are too few rows for all workers.
+func (l *lineup) tell(b *batch) {
+	rows := b.any()
+	if rows && l.parked.Load() == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wake()
+	if rows {
+		l.wake()
+		return
+	}
+	if l.parked.Load() > 0 {
+		b.wanted.Store(true)
+	}
+	l.advance(l.front.Load())
+}
+
+// advance finds the first batch from b on that has rows to claim.
+func (l *lineup) advance(b *batch) {
+	for b != nil && !b.any() {
+		b = b.behind
+	}
+	l.front.Store(b)
+	l.few.Signal()
+}
+
+// hold waits until no more than so many rows are left to claim behind the first batch that
+// has any. So the dispatcher asks for no slot long before it is of use, and the time for
+// which it waits for one tells who is slow.
+func (l *lineup) hold(rows int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held.Store(true) // before the look at the rows, which workers claim meanwhile
+	for !l.stopped && l.plenty(rows) {
+		l.few.Wait()
+	}
+	l.held.Store(false)
+}
+
+func (l *lineup) plenty(rows int) bool {
+	b := l.front.Load()
+	for b != nil && !b.any() {
+		b = b.behind
+	}
+	if b == nil {
+		return false
+	}
+	for b = b.behind; b != nil && rows > 0; b = b.behind {
+		rows -= int(b.limit.Load())
+	}
+	return rows <= 0
 }
 
 func (l *lineup) claimOf(b *batch, n int) span {
@@ -135,6 +179,7 @@ func (l *lineup) await() *batch {
 			}
 		}
 		l.front.Store(b)
+		l.few.Signal()
 		if b != nil || l.over() {
 			return b
 		}
@@ -165,7 +210,7 @@ func (l *lineup) leave(b *batch) {
 		}
 	}
 	if l.front.Load() == b {
-		l.front.Store(b.behind)
+		l.advance(b.behind)
 	}
 	if b.ahead != nil {
 		b.ahead.behind = b.behind
@@ -194,6 +239,7 @@ func (l *lineup) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopped = true
+	l.few.Signal()
 	l.release()
 }
 

@@ -73,7 +73,7 @@ type notices struct {
 	// costs as much as a small sample.
 	halted atomic.Bool
 	failed atomic.Int64 // the lowest number of a batch that failed
-	group  atomic.Int64 // so many of an Iterable's samples are handed over together
+	group  atomic.Int64 // about as many rows as a worker claims
 	_      [128]byte
 }
 

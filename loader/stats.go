@@ -13,8 +13,8 @@ type Stats struct {
 	Batches, Samples int64
 	// Substituted is how many of the samples are substitutes.
 	Substituted int64
-	// WaitSlot is how long the run waited for memory: large when the consumer is
-	// the slower side.
+	// WaitSlot is how long the run waited for memory when its workers had, or were
+	// about to have, no rows left to begin: large when the consumer is the slower side.
 	WaitSlot time.Duration
 	// WaitBatch is how long Next waited for a batch: large when the workers are.
 	WaitBatch time.Duration

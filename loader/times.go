@@ -5,7 +5,8 @@ import "time"
 // Times says when a batch that is delivered was made. They are instants, of which each
 // consumer works out who waited for whom.
 type Times struct {
-	// Asked is when the Run asked its Memory for the batch's slot.
+	// Asked is when the Run asked its Memory for the batch's slot: when few rows of
+	// other batches were left for its workers.
 	Asked time.Time
 	// Opened is when the Run got the slot: no sample of the batch was read before.
 	Opened time.Time

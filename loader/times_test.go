@@ -126,13 +126,18 @@ type reference struct {
 
 func schedule(samples, workers, batchSize, slots int, body time.Duration, takes func(int) time.Duration) (r reference) {
 	free := make([]time.Duration, workers)
-	var back []time.Duration // when each batch was given back
+	var back, claimed []time.Duration // when each batch was given back, and its last row claimed
 	now, asked, index := time.Duration(0), time.Duration(0), 0
 	for k := 0; index < samples; k++ {
+		// Before, so many batches wait that there are two rows for each worker.
+		if first := k - 1 - (2*workers-1)/batchSize; first > 0 {
+			asked = max(asked, claimed[first-1])
+		}
 		opened, filled := asked, time.Duration(0)
 		if k >= slots {
 			opened = max(asked, back[k-slots])
 		}
+		var last time.Duration
 		for range min(batchSize, samples-index) {
 			worker := 0
 			for w := range free {
@@ -140,13 +145,15 @@ func schedule(samples, workers, batchSize, slots int, body time.Duration, takes 
 					worker = w
 				}
 			}
-			free[worker] = max(free[worker], opened) + takes(index)
+			last = max(free[worker], opened)
+			free[worker] = last + takes(index)
 			filled = max(filled, free[worker])
 			r.busy += takes(index)
 			r.slowest = max(r.slowest, takes(index))
 			index++
 		}
 		r.asked, r.opened, r.filled = append(r.asked, asked), append(r.opened, opened), append(r.filled, filled)
+		claimed = append(claimed, last)
 		r.waitSlot += opened - asked
 		asked = opened
 		r.waitBatch += max(filled-now, 0)

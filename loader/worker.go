@@ -132,9 +132,6 @@ func (w *worker) skip(b *batch) {
 // measure takes the time of a claim into account.
 func (w *worker) measure(took time.Duration, rows int) {
 	w.pace.measure(took, rows)
-	if w.run.loader.iterable == nil {
-		return
-	}
 	// All workers read it: it changes only when it is wrong by a factor.
 	if now, group := int64(w.pace.rows), w.run.group.Load(); now >= 2*group || 2*now <= group {
 		w.run.group.Store(now)
