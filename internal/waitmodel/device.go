@@ -86,7 +86,7 @@ func (m *model) advance() bool {
 			return true
 		}
 	}
-	if m.step(&m.copies) {
+	if m.step(&m.copies) || m.step(&m.transform) {
 		return true
 	}
 	for i := range m.computes {

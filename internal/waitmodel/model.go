@@ -25,11 +25,13 @@ type model struct {
 	gathered  []int // the batches of the next upload
 	complete  bool  // nothing more travels with them
 	taken     int   // how many batches the uploader has taken from the loader
-	blocked   *op   // the copy that the uploader is blocked in
+	sending   sending
 	slots     []*slot
 	freeSlots []*slot // in the order in which they became free
 	ready     []int   // uploaded and not delivered, in order, with the epochs' ends
 	copies    stream
+	transform stream
+	raws      [2]*op // the ends of the transform's reads of its memory, used in turn
 	computes  []stream
 	turn      int // the compute stream whose turn it is
 	copier    engines
@@ -48,6 +50,7 @@ type batch struct {
 	back    bool // it is released
 	slot    *slot
 	copy    *op
+	loaded  *op // it may be read
 	step    *op
 }
 
@@ -83,6 +86,15 @@ func (s *slot) used(stream int) bool {
 		}
 	}
 	return false
+}
+
+// sending is what the uploader is doing with gathered batches in a slot.
+type sending struct {
+	slot    *slot         // nil if it does nothing
+	blocked *op           // the copy that it is blocked in
+	begun   bool          // the transform
+	applied int           // to so many of the batches
+	until   time.Duration // when the call for the next one ends
 }
 
 // consumer is the loop: it waits in Next for a batch, or works on the one before.
@@ -155,6 +167,9 @@ func (m *model) nextEvent() time.Duration {
 		for _, o := range e.running {
 			at(o.end)
 		}
+	}
+	if m.sending.slot != nil {
+		at(m.sending.until)
 	}
 	if m.consumer.inBody {
 		at(m.consumer.until) // never while it waits for its step

@@ -57,18 +57,13 @@ func (m *model) work() bool {
 	return false
 }
 
-// upload gathers filled batches and uploads them.
+// upload gathers filled batches, and sends them when there is a slot.
 func (m *model) upload() bool {
 	switch {
 	case m.Device == nil:
 		return false
-	case m.blocked != nil:
-		if m.blocked.done {
-			m.blocked = nil
-			m.deliverable()
-			return true
-		}
-		return false
+	case m.sending.slot != nil:
+		return m.send()
 	case m.gather():
 		return true
 	case !m.complete:
@@ -80,11 +75,6 @@ func (m *model) upload() bool {
 	}
 	m.complete = false
 	m.submit(s)
-	if m.Device.Blocking {
-		m.blocked = m.batches[m.gathered[0]].copy
-		return true
-	}
-	m.deliverable()
 	return true
 }
 
@@ -108,25 +98,77 @@ func (m *model) gather() bool {
 	return true
 }
 
-// submit submits the copy of what is gathered to a slot, behind what still uses that.
+// submit submits the copy of what is gathered to a slot, or to the transform's memory, behind
+// what still uses that.
 func (m *model) submit(s *slot) {
-	for _, r := range s.reads {
-		m.push(&m.copies, &op{kind: wait, other: r.end})
+	d := m.Device
+	if d.Transform != nil {
+		if last := m.raws[0]; last != nil {
+			m.push(&m.copies, &op{kind: wait, other: last})
+		}
+	} else {
+		m.overwrite(&m.copies, s)
 	}
-	s.reads, s.left = nil, len(m.gathered)
 	rows := 0
 	for _, i := range m.gathered {
 		rows += m.batches[i].rows
 	}
-	u := &upload{started: &op{kind: record}, copy: &op{kind: copying, cost: m.Device.Copy(rows), batches: m.gathered}}
+	u := &upload{started: &op{kind: record}, copy: &op{kind: copying, cost: d.Copy(rows), batches: m.gathered}}
 	m.push(&m.copies, u.started)
 	m.push(&m.copies, u.copy)
 	m.uploads = append(m.uploads, u)
 	m.result.Uploads++
 	for _, i := range m.gathered {
-		m.batches[i].slot, m.batches[i].copy = s, u.copy
+		b := &m.batches[i]
+		b.slot, b.copy, b.loaded = s, u.copy, u.copy
 		m.result.Times[i].Placed = m.now
 	}
+	m.sending = sending{slot: s}
+	if d.Blocking {
+		m.sending.blocked = u.copy
+	}
+}
+
+// overwrite makes a stream wait for what still uses a slot, which begins a new lap.
+func (m *model) overwrite(in *stream, s *slot) {
+	for _, r := range s.reads {
+		m.push(in, &op{kind: wait, other: r.end})
+	}
+	s.reads, s.left = nil, len(m.gathered)
+}
+
+// send goes on with what is gathered, once the copy is submitted.
+func (m *model) send() bool {
+	at, t := &m.sending, m.Device.Transform
+	copied := m.batches[m.gathered[0]].copy
+	switch {
+	case at.blocked != nil && !at.blocked.done:
+		return false
+	case t == nil:
+		m.deliverable()
+		return true
+	case !at.begun:
+		at.begun = true
+		m.push(&m.transform, &op{kind: wait, other: copied})
+		m.overwrite(&m.transform, at.slot)
+	case at.until > m.now:
+		return false
+	default:
+		m.push(&m.transform, &op{kind: kernel, cost: t.Kernel(m.gathered[at.applied])})
+		at.applied++
+	}
+	if at.applied < len(m.gathered) {
+		at.until = m.now + t.Apply(m.gathered[at.applied])
+		return true
+	}
+	read := &op{kind: record}
+	m.push(&m.transform, read)
+	m.raws[0], m.raws[1] = m.raws[1], read
+	for _, i := range m.gathered {
+		m.batches[i].loaded = read
+	}
+	m.deliverable()
+	return true
 }
 
 // deliverable passes what was uploaded to the consumer.
@@ -135,7 +177,7 @@ func (m *model) deliverable() {
 	if m.batches[m.gathered[len(m.gathered)-1]].last {
 		m.ready = append(m.ready, epochEnd)
 	}
-	m.gathered = nil
+	m.gathered, m.sending = nil, sending{}
 }
 
 // lacksSlot reports whether the uploader waits for a device slot and none is free.
@@ -221,7 +263,7 @@ func (m *model) deliver(i int) {
 	at := m.nextStream()
 	stream, b := &m.computes[at], &m.batches[i]
 	m.reach(stream, b.copy)
-	m.push(stream, &op{kind: wait, other: b.copy})
+	m.push(stream, &op{kind: wait, other: b.loaded})
 	b.step = &op{kind: kernel, cost: d.Step(i), batches: []int{i}}
 	m.push(stream, b.step)
 	if d.Synchronize {

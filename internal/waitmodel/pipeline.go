@@ -30,12 +30,21 @@ type Device struct {
 	Copy func(rows int) time.Duration
 	// Blocking says that submitting a copy blocks until it is done, as from pageable memory.
 	Blocking bool
+	// Transform is done to every batch between its copy and its delivery, nil for none.
+	Transform *Transform
 	// Streams compute on batches, Engines run their kernels; 0 means 1 of each.
 	Streams, Engines int
 	// Step is how long the kernel takes that the body submits.
 	Step func(batch int) time.Duration
 	// Synchronize says that the body waits for its kernel first.
 	Synchronize bool
+}
+
+// A Transform has a stream of its own, and memory for two uploads that wait for it.
+type Transform struct {
+	// Apply is how long the uploader is in the call for a batch, which ends by submitting the
+	// kernel. Kernel is how long that takes.
+	Apply, Kernel func(batch int) time.Duration
 }
 
 // Times are when a batch came how far, since the pipeline's start.

@@ -198,6 +198,27 @@ func TestACopyThatBlocks(t *testing.T) {
 	require.Equal(t, 21*ms, r.Ended)
 }
 
+// A transform of 3 on the host and 20 on the device's one engine, for two uploads at most ahead of
+// the last that is done.
+func TestATransform(t *testing.T) {
+	//	reads      |0 1|1 2|2 3|3 4|
+	//	copies     |1 3|4 6|          |24 26|    |44 46|
+	//	Apply      |1   4|4   7|7    10|10   13|
+	//	transforms      |4     24|24    44|44    64|64    84|
+	//	Next       |0 1|1   4|4    7|7    10|10   13|
+	r := waitmodel.Run(waitmodel.Pipeline{
+		Samples: 4, Batch: 1, Workers: 1, HostSlots: 4, Read: always(ms), Body: always(0),
+		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(2 * ms), Step: always(0),
+			Transform: &waitmodel.Transform{Apply: always(3 * ms), Kernel: always(20 * ms)}},
+	})
+	require.Equal(t, []time.Duration{4 * ms, 7 * ms, 10 * ms, 13 * ms},
+		times(r, func(b waitmodel.Times) time.Duration { return b.Delivered }))
+	require.Equal(t, ms, r.WaitProducer)
+	require.Equal(t, 12*ms, r.WaitDevice)
+	require.Equal(t, []time.Duration{3 * ms, 6 * ms, 26 * ms, 46 * ms}, times(r, copied))
+	require.Equal(t, []time.Duration{24 * ms, 44 * ms, 64 * ms, 84 * ms}, times(r, computed))
+}
+
 // Two rows a batch, and a short last one.
 func TestRowsAreClaimedFromTheFirstBatchThatHasAny(t *testing.T) {
 	//	worker 1  |0:0     10|1:1   13|
