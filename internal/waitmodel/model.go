@@ -3,6 +3,7 @@ package waitmodel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -78,14 +79,9 @@ type read struct {
 
 func (r *read) unfinished() bool { return r.end == nil || !r.end.done }
 
-// used reports whether a stream, any if it is negative, may still be at work on the slot.
-func (s *slot) used(stream int) bool {
-	for i := range s.reads {
-		if r := &s.reads[i]; (stream < 0 || r.stream == stream) && r.unfinished() {
-			return true
-		}
-	}
-	return false
+// used reports whether a stream may still be at work on the slot.
+func (s *slot) used() bool {
+	return slices.ContainsFunc(s.reads, func(r read) bool { return r.unfinished() })
 }
 
 // sending is what the uploader is doing with gathered batches in a slot.

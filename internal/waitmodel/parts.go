@@ -183,32 +183,20 @@ func (m *model) deliverable() {
 // lacksSlot reports whether the uploader waits for a device slot and none is free.
 func (m *model) lacksSlot() bool { return m.complete && len(m.freeSlots) == 0 }
 
-// takeSlot is the first free slot whose use is over. One that is still used is taken only if
-// no other can be free sooner: all are free, and one stream uses them all.
+// takeSlot is the free slot for the next upload. One stream is done with slots in the order in
+// which they became free, and the copy may wait for it. Of several streams none is waited
+// for while another is done with a slot: it takes the first that is not used any more.
 func (m *model) takeSlot() *slot {
-	if len(m.freeSlots) == 0 {
-		return nil
+	at := 0
+	if len(m.computes) > 1 {
+		at = slices.IndexFunc(m.freeSlots, func(s *slot) bool { return !s.used() })
 	}
-	at := slices.IndexFunc(m.freeSlots, func(s *slot) bool { return !s.used(-1) })
-	if at < 0 {
-		if len(m.computes) > 1 && (len(m.freeSlots) < len(m.slots) || m.users() > 1) {
-			return nil
-		}
-		at = 0
+	if at < 0 || len(m.freeSlots) == 0 {
+		return nil
 	}
 	s := m.freeSlots[at]
 	m.freeSlots = slices.Delete(m.freeSlots, at, at+1)
 	return s
-}
-
-// users is how many streams may still be at work on slots.
-func (m *model) users() (n int) {
-	for stream := range m.computes {
-		if slices.ContainsFunc(m.slots, func(s *slot) bool { return s.used(stream) }) {
-			n++
-		}
-	}
-	return n
 }
 
 // consume ends a body whose time is up, or takes what Next waits for.
