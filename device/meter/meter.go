@@ -51,7 +51,7 @@ func numbers(t reflect.Type) bool {
 		}
 		return true
 	}
-	return reflect.Bool <= t.Kind() && t.Kind() <= reflect.Complex128 && t.Kind() != reflect.Uintptr
+	return t.Kind() <= reflect.Complex128 && t.Kind() != reflect.Uintptr
 }
 
 // Push submits to s a copy of v, which has the size of a T, as it is when s gets there.

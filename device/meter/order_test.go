@@ -56,3 +56,27 @@ func TestAMissingEdgeIsNamed(t *testing.T) {
 	require.NoError(t, s.Synchronize(t.Context()))
 	require.NoError(t, errors.Join(m.Close(), loss.Close(), s.Close(), dev.Close()))
 }
+
+// What Close has waited for is done for the whole program: the memory that was read may
+// be written by any stream.
+func TestCloseOrdersWhatFollows(t *testing.T) {
+	drv, err := cpu.New(cpu.Options{})
+	require.NoError(t, err)
+	checker := order.New(order.Options{ListOnly: true})
+	dev := device.New(checker.Wrap(drv))
+	s, err := dev.NewStream(device.StreamOptions{Name: "compute"})
+	require.NoError(t, err)
+	other, err := dev.NewStream(device.StreamOptions{Name: "other"})
+	require.NoError(t, err)
+	loss, err := dev.Alloc(1)
+	require.NoError(t, err)
+	m, err := meter.New[uint8](dev)
+	require.NoError(t, err)
+	require.NoError(t, s.Memset(loss.View(), 1))
+	require.NoError(t, m.Push(s, loss.View()))
+	require.NoError(t, m.Close())
+	require.NoError(t, other.Memset(loss.View(), 2))
+	require.NoError(t, checker.Err())
+	require.NoError(t, dev.Synchronize(t.Context()))
+	require.NoError(t, errors.Join(loss.Close(), s.Close(), other.Close(), dev.Close()))
+}

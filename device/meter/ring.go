@@ -70,7 +70,7 @@ func (r *ring) push(s *device.Stream, v device.View) error {
 	if err := r.takes(s, v); err != nil {
 		return err
 	}
-	if len(r.free) == 0 || len(r.pending)+len(r.unknown) >= inFlight {
+	if len(r.pending)+len(r.unknown) >= inFlight {
 		if err := r.collect(); err != nil || len(r.pending)+len(r.unknown) >= inFlight {
 			return err
 		}

@@ -72,6 +72,7 @@ func (g *gauges) shows(want int64) {
 	require.NoError(g.t, err)
 	if want == 0 {
 		require.Zero(g.t, number)
+		require.Zero(g.t, value)
 		return
 	}
 	require.Equal(g.t, want, value)
