@@ -52,14 +52,18 @@ func (d *gpu) NewEvent(c driver.EventConfig) (driver.Event, error) {
 
 func (d *gpu) FreeEvent(h driver.Event) error {
 	const op = "FreeEvent"
-	if d.events.take(h) == nil {
+	e := d.events.take(h)
+	if e == nil {
 		return d.unknownEvent(op)
 	}
 	g, err := d.enter(op)
-	if err != nil {
-		return err
+	if err == nil {
+		err = g.leave(g.call(d.cu.eventDestroy, uintptr(h)))
 	}
-	return g.leave(g.call(d.cu.eventDestroy, uintptr(h)))
+	if err != nil {
+		d.events.put(h, e) // to be freed again
+	}
+	return err
 }
 
 func (d *gpu) Record(h driver.Event, s driver.Stream) error {
