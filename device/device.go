@@ -55,7 +55,10 @@ var (
 	ErrUnavailable = driver.ErrUnavailable
 )
 
-const hintNoEvent = "the event is nil"
+const (
+	errForeignEvent = "the event belongs to another device"
+	errNoEvent      = "the event is nil"
+)
 
 // A Device is one CPU device or GPU. It is safe for concurrent use.
 type Device struct {

@@ -88,17 +88,12 @@ func (e *Event) open(op string) error {
 	return nil
 }
 
-// foreign is the error of op, a call on d that takes no event of another device.
-func (d *Device) foreign(op string, e *Event) error {
-	return d.invalid(op, fmt.Sprintf("the event %q belongs to %s", e.name, e.dev.seenFrom(d)))
-}
-
 // Elapsed is the device time from start's newest Record to end's. Both must be
 // made with Timing, recorded and complete; the error says which is not
 // (ErrNoTiming, ErrNotRecorded, ErrNotComplete).
 func Elapsed(start, end *Event) (time.Duration, error) {
 	if start.dev != end.dev {
-		return 0, start.dev.foreign("Elapsed", end)
+		return 0, start.dev.invalid("Elapsed", errForeignEvent)
 	}
 	for _, e := range [...]*Event{start, end} {
 		if err := e.open("Elapsed"); err != nil {

@@ -39,7 +39,7 @@ func TestDevicesThatAreNoPeers(t *testing.T) {
 
 		err = s.Wait(e)
 		require.ErrorIs(t, err, device.ErrInvalid)
-		require.ErrorContains(t, err, "belongs to "+there.Name())
+		require.ErrorContains(t, err, "another device")
 		err = s.CopyPeer(v.View(), w.View())
 		require.ErrorIs(t, err, device.ErrUnsupported)
 		require.ErrorContains(t, err, there.Name()+" is no peer")

@@ -100,10 +100,10 @@ func (s *Stream) uses(op string, v View) error {
 // far.
 func (s *Stream) Record(e *Event) error {
 	if e == nil {
-		return s.dev.invalid("Record", hintNoEvent)
+		return s.dev.invalid("Record", errNoEvent)
 	}
 	if e.dev != s.dev {
-		return s.dev.foreign("Record", e)
+		return s.dev.invalid("Record", errForeignEvent)
 	}
 	if err := s.open("Record"); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *Stream) Wait(e *Event) error {
 		return err
 	}
 	if e == nil {
-		return s.dev.invalid("Wait", hintNoEvent)
+		return s.dev.invalid("Wait", errNoEvent)
 	}
 	if err := e.open("Wait"); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *Stream) Wait(e *Event) error {
 	}
 	peer, ok := s.dev.peer(e.dev)
 	if !ok {
-		return s.dev.foreign("Wait", e)
+		return s.dev.invalid("Wait", errForeignEvent)
 	}
 	return peer.WaitPeer(s.h, e.dev.drv, e.h)
 }

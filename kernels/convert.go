@@ -70,17 +70,17 @@ var convertKernels = [4][4]*device.Kernel{
 		3: convertKernel("u8_f32", func(v uint8) float32 { return float32(v) }),
 	},
 	{
-		0: convertKernel("f16_u8", func(v uint16) uint8 { return toUint8(FromFloat16(v)) }),
+		0: convertKernel("f16_u8", func(v uint16) uint8 { return ToUint8(FromFloat16(v)) }),
 		2: convertKernel("f16_bf16", func(v uint16) uint16 { return ToBFloat16(FromFloat16(v)) }),
 		3: convertKernel("f16_f32", FromFloat16),
 	},
 	{
-		0: convertKernel("bf16_u8", func(v uint16) uint8 { return toUint8(FromBFloat16(v)) }),
+		0: convertKernel("bf16_u8", func(v uint16) uint8 { return ToUint8(FromBFloat16(v)) }),
 		1: convertKernel("bf16_f16", func(v uint16) uint16 { return ToFloat16(FromBFloat16(v)) }),
 		3: convertKernel("bf16_f32", FromBFloat16),
 	},
 	{
-		0: convertKernel("f32_u8", toUint8),
+		0: convertKernel("f32_u8", ToUint8),
 		1: convertKernel("f32_f16", ToFloat16),
 		2: convertKernel("f32_bf16", ToBFloat16),
 	},

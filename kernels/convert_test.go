@@ -60,7 +60,7 @@ func asFloat32(t dtype.Type, b []byte) float32 {
 func fromFloat32(t dtype.Type, f float32) []byte {
 	switch t {
 	case dtype.Uint8:
-		return []byte{toUint8(f)}
+		return []byte{ToUint8(f)}
 	case dtype.Float16:
 		return dtype.Bytes([]uint16{ToFloat16(f)})
 	case dtype.BFloat16:

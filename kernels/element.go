@@ -60,9 +60,9 @@ func ToBFloat16(f float32) uint16 {
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-// toUint8 is the integer nearest to f, ties to even, clamped to 0 and 255; NaN
+// ToUint8 is the integer nearest to f, ties to even, clamped to 0 and 255; NaN
 // is 0.
-func toUint8(f float32) uint8 {
+func ToUint8(f float32) uint8 {
 	if !(f > 0) {
 		return 0
 	}

@@ -90,7 +90,7 @@ func TestEveryNaNIsCanonical(t *testing.T) {
 		f := math.Float32frombits(b)
 		require.EqualValues(t, nan16, ToFloat16(f))
 		require.EqualValues(t, nan16, ToBFloat16(f))
-		require.Zero(t, toUint8(f))
+		require.Zero(t, ToUint8(f))
 	}
 }
 
@@ -98,12 +98,12 @@ func TestFloat32ToUint8(t *testing.T) {
 	for i := -64; i <= 258*64; i++ {
 		f := float32(i) / 64
 		want := min(255, max(0, math.RoundToEven(float64(f))))
-		require.EqualValues(t, want, toUint8(f), "%v", f)
+		require.EqualValues(t, want, ToUint8(f), "%v", f)
 	}
 	for f, want := range map[float32]uint8{
 		float32(math.Inf(1)): 255, float32(math.Inf(-1)): 0, math.MaxFloat32: 255, 0.50000006: 1, 254.49998: 254, 254.5: 254,
 		math.SmallestNonzeroFloat32: 0,
 	} {
-		require.Equal(t, want, toUint8(f), "%v", f)
+		require.Equal(t, want, ToUint8(f), "%v", f)
 	}
 }

@@ -39,7 +39,7 @@ func Fill(s *device.Stream, out device.View, t dtype.Type, value float32) error 
 func fillPattern(t dtype.Type, value float32) (pattern uint32, ok bool) {
 	switch t {
 	case dtype.Uint8:
-		return uint32(toUint8(value)), true
+		return uint32(ToUint8(value)), true
 	case dtype.Float16:
 		return uint32(ToFloat16(value)), true
 	case dtype.BFloat16:

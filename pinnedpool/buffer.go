@@ -5,50 +5,63 @@ import (
 	"sync/atomic"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/life"
 )
 
-// state is where a buffer stands in its round.
-type state uint32
-
-const (
-	free state = iota
-	held
-	inFlight
-	quarantined
-)
-
-func (s state) String() string {
-	return [...]string{"free", "held", "in flight", "quarantined"}[s]
-}
-
-// A Buffer is one pinned slot. Whoever got it from Get holds it until Put,
-// PutAfter or Quarantine.
+// A Buffer is pinned memory of the pool's size. Whoever got it from Get holds it until
+// Put, PutAfter, Doubt or Quarantine.
 type Buffer struct {
 	id     int
-	host   *device.HostBuffer
+	piece  *piece
+	offset int64
+	bytes  []byte
 	copied *device.Event
 	state  atomic.Uint32
-	sealed []byte // in an invariants build, what is being copied
+	behind *Buffer // the last of those in flight with it: its event tells their end
+	sealed []byte  // in an invariants build, what is being copied
 }
 
 // ID is the buffer's number in its pool, from 0.
 func (b *Buffer) ID() int { return b.id }
 
 // Bytes borrows the memory while the buffer is held.
-func (b *Buffer) Bytes() []byte { return b.host.Bytes() }
+func (b *Buffer) Bytes() []byte { return b.bytes }
 
 // View is the memory as kernels see it, while the buffer is held.
-func (b *Buffer) View() (device.View, error) { return b.host.View() }
+func (b *Buffer) View() (device.View, error) {
+	v, err := b.piece.host.View()
+	if err != nil {
+		return v, err
+	}
+	return v.Slice(b.offset, int64(len(b.bytes))), nil
+}
 
-// Copied is the event to record behind the last copy out of the buffer, before
-// PutAfter. The pool waits for it, and a checker (device/order) takes the host's waits
-// for it as the pool's own: to order other work, record an event of your own.
+// With is the memory of b and its n neighbours behind it, and of what lies between, while
+// all of them are held; nil if they don't lie together, or have no memory.
+func (b *Buffer) With(n int) []byte {
+	if n < 0 || n >= b.piece.first+b.piece.size-b.id {
+		return nil
+	}
+	end := b.offset + int64(n)*b.piece.stride + int64(len(b.bytes))
+	return b.piece.host.Bytes()[b.offset:end:end]
+}
+
+// Copied is the event to record behind the last copy out of the buffer, or out of several
+// of which it is the last, before PutAfter. The pool waits for it, and a checker
+// (device/order) takes the host's waits for it as the pool's own: to order other work,
+// record an event of your own.
 func (b *Buffer) Copied() *device.Event { return b.copied }
 
-// move is the only writer of b.state. Going on after a bad move would hand one
-// batch's memory to another, so it panics.
-func (b *Buffer) move(from, to state) {
-	if !b.state.CompareAndSwap(uint32(from), uint32(to)) {
-		panic(fmt.Sprintf("pinnedpool: buffer %d: %v -> %v while %v", b.id, from, to, state(b.state.Load())))
+// step is the only writer of b.state. Going on after an event that can't happen would
+// hand one batch's memory to another, so it panics.
+func (b *Buffer) step(e life.BufferEvent) {
+	from := b.state.Load()
+	to, possible := life.Buffer(from).Next(e)
+	if !possible || !b.state.CompareAndSwap(from, uint32(to)) {
+		b.refuse(e)
 	}
+}
+
+func (b *Buffer) refuse(e life.BufferEvent) {
+	panic(fmt.Sprintf("pinnedpool: buffer %d: %v while %v", b.id, e, life.Buffer(b.state.Load())))
 }

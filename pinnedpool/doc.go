@@ -1,17 +1,17 @@
-// Package pinnedpool keeps the ring's host slots: pinned buffers of one exact size
-// under a byte budget, recycled by events.
+// Package pinnedpool keeps pinned host memory: buffers of one exact size under a byte
+// budget, recycled by events.
 //
-// All of a pool's memory is allocated by New and none afterwards. A buffer goes
-// round in one of two ways:
+// All of a pool's memory is allocated by New and none afterwards. A buffer goes round in
+// one of two ways; package internal/life has the whole machine:
 //
-//	free ─Get─▶ held ─PutAfter(copied)─▶ in flight ─copied completes─▶ free
+//	free ─Get─▶ held ─PutAfter─▶ in flight ─copied completes─▶ free
 //	free ─Get─▶ held ─Put─▶ free
 //
 // The invariants, cited where they are upheld:
 //
 //	I1  A buffer's memory is written only by whoever holds it.
-//	I2  A buffer in flight is free again only when the Record of its own Copied
-//	    event, made after the last copy that reads it, is complete.
+//	I2  A buffer in flight is free again only when a Record of a Copied event, made
+//	    behind the last copy that reads it, is complete.
 //	I3  A quarantined buffer, one that somebody may still write to, is not free and
 //	    its memory is not given back, unless whoever may write is known to have
 //	    ended: Readmit.
@@ -20,15 +20,19 @@
 // Builds with the tag invariants check I1 from outside: free memory is poison, and
 // a write to a buffer that is free or in flight is an *OverwriteError.
 //
+// # Neighbours
+//
+// Buffers lie one behind the other in pieces of Options.Together, each at a multiple of
+// 256 bytes, so that one copy can take neighbours that are in flight together. They share
+// one event then, that of the last of them.
+//
 // # Recycling
 //
-// A pool has at most one goroutine: it waits for the copies in flight, in their
-// order, sleeping in the event rather than spinning. Waking takes up to half a
-// millisecond, so on waking it asks the events behind the first one too and frees
-// all that is done. It starts when something is in flight and ends when nothing
-// is, so that an idle pool has none; Keep makes it stay between copies. All copies
-// in flight must be on one stream, or an event that is late holds up those behind
-// it.
+// A pool has one goroutine from its first PutAfter until Close: it waits for the copies
+// in flight, in their order, sleeping in the event rather than spinning. Waking takes up
+// to half a millisecond, so on waking it asks the events behind the first one too and
+// frees all that is done. With nothing in flight it calls nothing. All copies in flight
+// must be on one stream, or an event that is late holds up those behind it.
 //
 // Sizes are exact: a size is rounded up to whole pages by the driver and not to a
 // power of two, which would waste up to half of memory that can't be swapped.

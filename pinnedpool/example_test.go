@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	pool, err := pinnedpool.New(dev, pinnedpool.Options{Slots: 2, SlotBytes: 4})
+	pool, err := pinnedpool.New(dev, 2, 4, pinnedpool.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -58,12 +58,12 @@ func ExampleMemoryError() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = pinnedpool.New(dev, pinnedpool.Options{Slots: 8, SlotBytes: 1 << 20})
+	_, err = pinnedpool.New(dev, 8, 1<<20, pinnedpool.Options{})
 	var memory *pinnedpool.MemoryError
 	if errors.As(err, &memory) {
 		fmt.Printf("%d slots asked for, memory for %d\n", memory.Slots, memory.GotBytes/memory.SlotBytes)
 	}
-	pool, err := pinnedpool.New(dev, pinnedpool.Options{Slots: 8, SlotBytes: 1 << 20, MinSlots: 2})
+	pool, err := pinnedpool.New(dev, 8, 1<<20, pinnedpool.Options{MinSlots: 2})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestSizesAreExact(t *testing.T) {
 	for _, bytes := range []int64{1, 4095, 4097, 150 << 10, 20<<20 + 400<<10} {
 		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
-			r := newRig(t, cpu.Options{PinnedBytes: 4 * bytes}, pinnedpool.Options{Slots: 4, SlotBytes: bytes})
+			r := newRig(t, cpu.Options{PinnedBytes: 4 * bytes}, 4, bytes, pinnedpool.Options{})
 			require.Equal(t, 4*bytes, r.pool.Stats().Bytes)
 			require.Equal(t, 4*bytes, r.dev.Usage().PinnedBytes)
 			b := r.get()
@@ -33,25 +33,25 @@ func TestSizesAreExact(t *testing.T) {
 // at least MinSlots buffers, and else takes nothing.
 func TestMemoryStaysWithinBudgetAndDevice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
+		slots := rapid.IntRange(1, 12).Draw(rt, "slots")
+		slotBytes := rapid.Int64Range(0, 9000).Draw(rt, "slotBytes")
 		o := pinnedpool.Options{
-			Slots:     rapid.IntRange(1, 12).Draw(rt, "slots"),
-			SlotBytes: rapid.Int64Range(0, 9000).Draw(rt, "slotBytes"), BudgetBytes: rapid.Int64Range(1, 60_000).Draw(rt, "budget"),
-			Pageable: rapid.Bool().Draw(rt, "pageable"),
+			BudgetBytes: rapid.Int64Range(1, 60_000).Draw(rt, "budget"),
+			MinSlots:    rapid.IntRange(0, slots).Draw(rt, "minSlots"), Pageable: rapid.Bool().Draw(rt, "pageable"),
 		}
-		o.MinSlots = rapid.IntRange(0, o.Slots).Draw(rt, "minSlots")
 		limit := rapid.Int64Range(1, 60_000).Draw(rt, "pinned")
 		dev, err := cpu.Open(cpu.Options{PinnedBytes: limit})
 		require.NoError(rt, err)
 
 		least := o.MinSlots
 		if least == 0 {
-			least = o.Slots
+			least = slots
 		}
 		within := func(bytes int64) int {
-			if o.SlotBytes == 0 {
-				return o.Slots
+			if slotBytes == 0 {
+				return slots
 			}
-			return int(min(int64(o.Slots), bytes/o.SlotBytes))
+			return int(min(int64(slots), bytes/slotBytes))
 		}
 		want := min(within(o.BudgetBytes), within(limit))
 		pageable := o.Pageable && within(limit) < within(o.BudgetBytes)
@@ -59,20 +59,20 @@ func TestMemoryStaysWithinBudgetAndDevice(t *testing.T) {
 			want = within(o.BudgetBytes)
 		}
 
-		pool, err := pinnedpool.New(dev, o)
+		pool, err := pinnedpool.New(dev, slots, slotBytes, o)
 		if min(want, within(o.BudgetBytes)) < least {
 			var memory *pinnedpool.MemoryError
 			require.ErrorAs(rt, err, &memory)
 			require.ErrorIs(rt, err, device.ErrOutOfMemory)
-			require.Equal(rt, o.Slots, memory.Slots)
-			require.Equal(rt, o.SlotBytes, memory.SlotBytes)
+			require.Equal(rt, slots, memory.Slots)
+			require.Equal(rt, slotBytes, memory.SlotBytes)
 			require.NotEmpty(rt, memory.Hint)
 			require.Less(rt, within(memory.GotBytes), least)
 		} else {
 			require.NoError(rt, err)
 			s := pool.Stats()
 			require.Equal(rt, want, s.Slots)
-			require.Equal(rt, int64(want)*o.SlotBytes, s.Bytes)
+			require.Equal(rt, int64(want)*slotBytes, s.Bytes)
 			require.LessOrEqual(rt, s.Bytes, o.BudgetBytes)
 			require.Equal(rt, pageable && least <= want, s.Pageable)
 			require.NoError(rt, pool.Close(rt.Context()))
@@ -86,7 +86,7 @@ func TestMemoryStaysWithinBudgetAndDevice(t *testing.T) {
 func TestARefusalSaysWhatWasToBeHad(t *testing.T) {
 	dev, err := cpu.Open(cpu.Options{PinnedBytes: 3 << 20})
 	require.NoError(t, err)
-	_, err = pinnedpool.New(dev, pinnedpool.Options{Slots: 8, SlotBytes: 1 << 20})
+	_, err = pinnedpool.New(dev, 8, 1<<20, pinnedpool.Options{})
 	var memory *pinnedpool.MemoryError
 	require.ErrorAs(t, err, &memory)
 	require.EqualValues(t, 3<<20, memory.GotBytes)
@@ -94,11 +94,11 @@ func TestARefusalSaysWhatWasToBeHad(t *testing.T) {
 	require.ErrorContains(t, err, "ulimit -l")
 	require.Zero(t, dev.Usage().PinnedBytes, "a refusal leaves nothing")
 
-	pool, err := pinnedpool.New(dev, pinnedpool.Options{Slots: 2, SlotBytes: 1 << 20})
+	pool, err := pinnedpool.New(dev, 2, 1<<20, pinnedpool.Options{})
 	require.NoError(t, err, "and doesn't spoil the next call")
 	require.NoError(t, pool.Close(t.Context()))
 
-	_, err = pinnedpool.New(dev, pinnedpool.Options{Slots: 2, SlotBytes: 1 << 20, BudgetBytes: 1 << 20})
+	_, err = pinnedpool.New(dev, 2, 1<<20, pinnedpool.Options{BudgetBytes: 1 << 20})
 	require.ErrorAs(t, err, &memory)
 	require.NoError(t, memory.Err, "it was the budget")
 	require.ErrorContains(t, err, "raise it")
@@ -109,7 +109,7 @@ func TestARefusalSaysWhatWasToBeHad(t *testing.T) {
 func TestTheBudgetComesBeforeTheFirstPage(t *testing.T) {
 	dev, err := cpu.Open(cpu.Options{})
 	require.NoError(t, err)
-	_, err = pinnedpool.New(dev, pinnedpool.Options{Slots: 1 << 16, SlotBytes: 1 << 44})
+	_, err = pinnedpool.New(dev, 1<<16, 1<<44, pinnedpool.Options{})
 	require.ErrorIs(t, err, device.ErrOutOfMemory)
 	require.Zero(t, dev.Usage().Allocations)
 	require.Positive(t, pinnedpool.DefaultBudget())
@@ -119,43 +119,60 @@ func TestTheBudgetComesBeforeTheFirstPage(t *testing.T) {
 func TestEveryBadOptionAtOnce(t *testing.T) {
 	dev, err := cpu.Open(cpu.Options{})
 	require.NoError(t, err)
-	_, err = pinnedpool.New(dev, pinnedpool.Options{SlotBytes: -1, BudgetBytes: -2, MinSlots: 3})
-	for _, mistake := range []string{"Slots is 0", "SlotBytes is -1", "BudgetBytes is -2", "MinSlots is 3, want 0 to Slots (0)"} {
+	_, err = pinnedpool.New(dev, 0, -1, pinnedpool.Options{BudgetBytes: -2, MinSlots: 3, Together: -4})
+	for _, mistake := range []string{"slots is 0", "slotBytes is -1", "BudgetBytes is -2", "MinSlots is 3, want 0 (all) to slots (0)", "Together is -4"} {
 		require.ErrorContains(t, err, mistake)
 	}
+	var first *pinnedpool.OptionError
+	require.ErrorAs(t, err, &first)
+	require.Equal(t, &pinnedpool.OptionError{Option: "slots", Value: 0, Want: "1 to 1048576"}, first)
 	require.NoError(t, dev.Close())
 }
 
-// Every number at its extremes: an error that names the field, or that says what memory
+// Every number at its extremes: an error that names the option, or that says what memory
 // there is; never a panic, and nothing is left.
 func TestOptionsAtTheirExtremes(t *testing.T) {
 	dev, err := cpu.Open(cpu.Options{MemoryBytes: 1 << 20, PinnedBytes: 1 << 20})
 	require.NoError(t, err)
-	good := pinnedpool.Options{Slots: 2, SlotBytes: 64, BudgetBytes: 1 << 20}
-	shape := reflect.TypeOf(good)
-	for i := range shape.NumField() {
-		f := shape.Field(i)
-		if f.Type.Kind() == reflect.Bool {
-			continue
+	extremes := []int64{math.MinInt64, math.MinInt64 + 1, -1 << 32, -1, 0, 1, 1 << 16, 1<<16 + 1, math.MaxInt32, math.MaxUint32, 1 << 32, 1 << 61, 1 << 62,
+		math.MaxInt64 - 4095, math.MaxInt64 - 255, math.MaxInt64 - 254, math.MaxInt64}
+	try := func(option string, slots int, slotBytes int64, o pinnedpool.Options) {
+		pool, err := pinnedpool.New(dev, slots, slotBytes, o)
+		if err == nil {
+			require.LessOrEqual(t, pool.Stats().Bytes, int64(1<<20), "%d slots of %d bytes, %+v", slots, slotBytes, o)
+			require.NoError(t, pool.Close(t.Context()))
+			return
 		}
-		for _, n := range []int64{math.MinInt64, math.MinInt64 + 1, -1 << 32, -1, 0, 1, 1 << 16, 1<<16 + 1, math.MaxInt32, math.MaxUint32, 1 << 32, 1 << 61, 1 << 62, math.MaxInt64 - 4095, math.MaxInt64} {
-			for _, budget := range []int64{0, 1 << 20, math.MaxInt64} {
-				o := good
-				o.BudgetBytes = budget
-				if f.Name == "Slots" && n > 64 {
-					o.SlotBytes = 1 << 62 // its product with Slots is 0
+		var memory *pinnedpool.MemoryError
+		if !errors.As(err, &memory) {
+			require.ErrorContains(t, err, option+" is ", "%d slots of %d bytes, %+v", slots, slotBytes, o)
+		}
+	}
+	for _, n := range extremes {
+		for _, budget := range []int64{0, 1 << 20, math.MaxInt64} {
+			for _, together := range []int{0, 2, 1 << 20} {
+				good := pinnedpool.Options{BudgetBytes: budget, Together: together}
+				if n <= 64 {
+					try("slots", int(n), 64, good)
 				}
-				reflect.ValueOf(&o).Elem().Field(i).SetInt(n)
-				pool, err := pinnedpool.New(dev, o)
-				if err == nil {
-					require.LessOrEqual(t, pool.Stats().Bytes, int64(1<<20), "%+v", o)
-					require.NoError(t, pool.Close(t.Context()))
+				try("slots", int(n), 1<<62, good) // their product may be 0
+				try("slotBytes", 2, n, good)
+				if n >= 1<<20 {
+					try("slotBytes", 1<<20, n, good)
+				}
+			}
+			shape := reflect.TypeFor[pinnedpool.Options]()
+			for i := range shape.NumField() {
+				if shape.Field(i).Type.Kind() == reflect.Bool {
 					continue
 				}
-				var memory *pinnedpool.MemoryError
-				if !errors.As(err, &memory) {
-					require.ErrorContains(t, err, f.Name+" is ", "%+v", o)
+				o := pinnedpool.Options{BudgetBytes: budget}
+				field := reflect.ValueOf(&o).Elem().Field(i)
+				if field.OverflowInt(n) {
+					continue
 				}
+				field.SetInt(n)
+				try(shape.Field(i).Name, 2, 64, o)
 			}
 		}
 	}
@@ -167,7 +184,7 @@ func TestOptionsAtTheirExtremes(t *testing.T) {
 func TestLockedGivesWayToPageable(t *testing.T) {
 	dev, err := cpu.Open(cpu.Options{PinnedBytes: 64})
 	require.NoError(t, err)
-	pool, err := pinnedpool.New(dev, pinnedpool.Options{Slots: 4, SlotBytes: 64, Locked: true, Pageable: true})
+	pool, err := pinnedpool.New(dev, 4, 64, pinnedpool.Options{Locked: true, Pageable: true})
 	require.NoError(t, err)
 	require.Equal(t, 4, pool.Stats().Slots)
 	require.True(t, pool.Stats().Pageable)

@@ -19,25 +19,35 @@ func TestAPoolIsItsBookkeeping(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		slots := rapid.IntRange(1, 5).Draw(rt, "slots")
 		took := time.Duration(rapid.IntRange(0, 3).Draw(rt, "copy")) * time.Millisecond
-		moves := rapid.SliceOfN(rapid.SampledFrom([]string{"get", "get", "put", "upload", "upload", "quarantine", "time", "drain"}), 0, 60).Draw(rt, "moves")
+		moves := rapid.SliceOfN(rapid.SampledFrom([]string{"get", "get", "put", "upload", "upload", "together", "quarantine", "readmit", "doubt", "recover", "time", "drain"}), 0, 60).Draw(rt, "moves")
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, slow(took), pinnedpool.Options{Slots: slots, SlotBytes: slotBytes})
-			var held []*pinnedpool.Buffer
+			r := newRig(t, slow(took), slots, slotBytes, pinnedpool.Options{})
+			var held, quarantined []*pinnedpool.Buffer
 			var done []time.Time // of the copies in flight, in order
 			streamFree := time.Now()
-			quarantined := 0
+			doubtful := 0
 			settle := func() {
 				synctest.Wait()
 				for len(done) > 0 && !done[0].After(time.Now()) {
 					done = done[1:]
 				}
 			}
+			// sent are buffers that are free when the last of their copies is done.
+			sent := func(buffers int) {
+				if now := time.Now(); streamFree.Before(now) {
+					streamFree = now
+				}
+				streamFree = streamFree.Add(time.Duration(buffers) * took)
+				for range buffers {
+					done = append(done, streamFree)
+				}
+			}
+			free := func() int { return slots - len(held) - len(done) - len(quarantined) - doubtful }
 			for i, move := range moves {
 				settle()
-				free := slots - len(held) - len(done) - quarantined
 				switch move {
 				case "get":
-					if free == 0 {
+					if free() == 0 {
 						continue
 					}
 					held = append(held, r.get())
@@ -45,9 +55,27 @@ func TestAPoolIsItsBookkeeping(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				case "drain":
 					require.NoError(t, r.pool.Drain(t.Context()))
+				case "readmit":
+					if len(quarantined) > 0 {
+						require.True(t, r.pool.Readmit(quarantined[0]))
+						held, quarantined = append(held, quarantined[0]), quarantined[1:]
+					}
+				case "recover":
+					if doubtful > 0 {
+						require.NoError(t, r.copies.Synchronize(t.Context()))
+						settle()
+					}
+					r.pool.Recover()
+					doubtful = 0
 				default:
 					if len(held) == 0 {
 						continue
+					}
+					if n := len(held); move == "together" {
+						r.uploadTogether(held...)
+						held = nil
+						sent(n)
+						break
 					}
 					b := held[0]
 					held = held[1:]
@@ -56,28 +84,31 @@ func TestAPoolIsItsBookkeeping(t *testing.T) {
 						r.pool.Put(b)
 					case "upload":
 						r.upload(b, byte(i))
-						if now := time.Now(); streamFree.Before(now) {
-							streamFree = now
-						}
-						streamFree = streamFree.Add(took)
-						done = append(done, streamFree)
+						sent(1)
+					case "doubt":
+						require.NoError(t, r.copies.CopyH2D(r.target.View(), b.Bytes()))
+						r.pool.Doubt(b)
+						doubtful++
+						sent(1)
+						done = done[:len(done)-1] // the copy takes its time, but nobody waits for it
 					case "quarantine":
 						r.pool.Quarantine(b)
-						quarantined++
+						quarantined = append(quarantined, b)
 					}
 				}
 				settle()
 				s := r.pool.Stats()
-				require.Equal(t, quarantined, s.Quarantined)
+				require.Equal(t, len(quarantined), s.Quarantined)
+				require.Equal(t, doubtful, r.pool.Doubtful())
 				require.Equal(t, len(done), s.InFlight)
-				require.Equal(t, slots-len(held)-len(done)-quarantined, s.Free)
+				require.Equal(t, free(), s.Free)
 				require.EqualValues(t, slots*slotBytes, s.Bytes)
 			}
 			for _, b := range held {
 				r.pool.Put(b)
 			}
 			err := r.pool.Close(t.Context())
-			if quarantined > 0 {
+			if len(quarantined)+doubtful > 0 {
 				require.ErrorContains(t, err, "are not back")
 				return
 			}
@@ -92,7 +123,7 @@ func TestAPoolIsItsBookkeeping(t *testing.T) {
 func TestManyGoroutinesShareAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const producers, laps, slots = 8, 50, 3
-		r := newRig(t, slow(100*time.Microsecond), pinnedpool.Options{Slots: slots, SlotBytes: slotBytes})
+		r := newRig(t, slow(100*time.Microsecond), slots, slotBytes, pinnedpool.Options{})
 		filled := make(chan *pinnedpool.Buffer)
 		var producing sync.WaitGroup
 		for p := range producers {

@@ -16,7 +16,7 @@ import (
 
 func TestAFreeBufferIsPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slow(time.Millisecond), pinnedpool.Options{Slots: 1, SlotBytes: slotBytes})
+		r := newRig(t, slow(time.Millisecond), 1, slotBytes, pinnedpool.Options{})
 		poison := bytes.Repeat([]byte{0xff}, slotBytes)
 		b := r.get()
 		require.Equal(t, poison, b.Bytes(), "at first")
@@ -31,7 +31,7 @@ func TestAFreeBufferIsPoison(t *testing.T) {
 }
 
 func TestAWriteToAFreeBufferIsReported(t *testing.T) {
-	r := newRig(t, cpu.Options{}, pinnedpool.Options{Slots: 2, SlotBytes: slotBytes})
+	r := newRig(t, cpu.Options{}, 2, slotBytes, pinnedpool.Options{})
 	b := r.get()
 	kept := b.Bytes()
 	r.pool.Put(b)
@@ -52,7 +52,7 @@ func TestAWriteToAFreeBufferIsReported(t *testing.T) {
 // order; a producer's would be a data race besides.
 func TestAWriteToABufferInFlightIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, cpu.Options{Model: &cpu.Model{}}, pinnedpool.Options{Slots: 1, SlotBytes: slotBytes})
+		r := newRig(t, cpu.Options{Model: &cpu.Model{}}, 1, slotBytes, pinnedpool.Options{})
 		b := r.get()
 		kept := b.Bytes()
 		require.NoError(t, r.copies.Launch(cpu.Busy(time.Millisecond)))
@@ -65,4 +65,28 @@ func TestAWriteToABufferInFlightIsReported(t *testing.T) {
 		r.pool.Put(r.get())
 		r.close()
 	})
+}
+
+// Each of those in flight together is looked at, not only the first.
+func TestAWriteToAnyOfAGroupIsReported(t *testing.T) {
+	for victim := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, cpu.Options{Model: &cpu.Model{}}, 3, slotBytes, pinnedpool.Options{Together: 3})
+			group := []*pinnedpool.Buffer{r.get(), r.get(), r.get()}
+			kept := group[victim].Bytes()
+			require.NoError(t, r.copies.Launch(cpu.Busy(time.Millisecond)))
+			require.NoError(t, r.copies.HostFunc(func() { kept[9]++ }))
+			require.NoError(t, r.copies.Record(group[2].Copied()))
+			r.pool.PutAfter(group...)
+			require.Equal(t, &pinnedpool.OverwriteError{Buffer: victim, Offset: 9, InFlight: true}, r.pool.Drain(t.Context()))
+			require.Equal(t, 3-victim, r.pool.Doubtful(), "those before it are free")
+			r.pool.Recover()
+			start := time.Now()
+			require.NoError(t, r.copies.Launch(cpu.Busy(time.Millisecond)))
+			r.uploadTogether(r.get(), r.get(), r.get())
+			require.NoError(t, r.pool.Drain(t.Context()))
+			require.Equal(t, time.Millisecond, time.Since(start), "the group's next event is another one")
+			r.close()
+		})
+	}
 }

@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/life"
 )
 
-// Options tunes a Pool. Slots and SlotBytes are required.
+// Options tunes a Pool. The zero value is ready to use.
 type Options struct {
-	// Slots is the number of buffers.
-	Slots int
-	// SlotBytes is the exact size of each. 0 is legal: buffers without memory.
-	SlotBytes int64
 	// BudgetBytes bounds the pool's memory. 0 means DefaultBudget.
 	BudgetBytes int64
 	// MinSlots is how few buffers will do where the budget or the device allows no
-	// more. 0 means Slots: fewer is an error.
+	// more. 0 means all: fewer is an error.
 	MinSlots int
+	// Together is how many buffers lie one behind the other, so that one copy can take
+	// them. 0 means 1.
+	Together int
 	// Pageable allows memory that isn't locked where the device refuses to lock
 	// any. Copies from it are slow and block the copying goroutine.
 	Pageable bool
@@ -31,33 +31,45 @@ type Options struct {
 
 // most bounds the slots: far above use, and far below what would exhaust memory by
 // the bookkeeping alone.
-const most = 1 << 16
+const most = 1 << 20
 
-func (o Options) validate() error {
+// OptionError is a value that an option of New can't have.
+type OptionError struct {
+	// Option is the parameter of New or the field of Options.
+	Option string
+	// Value is what was found, Want what may be there.
+	Value any
+	Want  string
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("pinnedpool: %s is %v, want %s", e.Option, e.Value, e.Want)
+}
+
+func (o Options) validate(slots int, slotBytes int64) error {
 	var errs []error
-	if o.Slots < 1 || o.Slots > most {
-		errs = append(errs, fmt.Errorf("Slots is %d, want 1 to %d", o.Slots, most))
+	check := func(ok bool, option string, value any, want string) {
+		if !ok {
+			errs = append(errs, &OptionError{Option: option, Value: value, Want: want})
+		}
 	}
-	if o.SlotBytes < 0 {
-		errs = append(errs, fmt.Errorf("SlotBytes is %d, want 0 or more", o.SlotBytes))
-	}
-	if o.BudgetBytes < 0 {
-		errs = append(errs, fmt.Errorf("BudgetBytes is %d, want 0 or more", o.BudgetBytes))
-	}
-	if o.MinSlots < 0 || o.MinSlots > o.Slots {
-		errs = append(errs, fmt.Errorf("MinSlots is %d, want 0 to Slots (%d)", o.MinSlots, o.Slots))
-	}
+	check(slots >= 1 && slots <= most, "slots", slots, fmt.Sprintf("1 to %d", most))
+	check(slotBytes >= 0, "slotBytes", slotBytes, "0 or more")
+	check(o.BudgetBytes >= 0, "BudgetBytes", o.BudgetBytes, "0 (a quarter of the memory) or more")
+	check(o.MinSlots >= 0 && o.MinSlots <= max(slots, 0), "MinSlots", o.MinSlots, fmt.Sprintf("0 (all) to slots (%d)", slots))
+	check(o.Together >= 0 && o.Together <= most, "Together", o.Together, fmt.Sprintf("0 (1) to %d", most))
 	return errors.Join(errs...)
 }
 
 // Stats is what a pool counted.
 type Stats struct {
-	// Slots is the number of buffers, Bytes their memory.
+	// Slots is the number of buffers. Bytes is the memory in which they lie, with what
+	// is between neighbours, until it is given back.
 	Slots int
 	Bytes int64
 	// Pageable is true where the device refused pinned memory.
 	Pageable bool
-	// Free, InFlight and Quarantined buffers; the rest is held.
+	// Free, InFlight and Quarantined buffers; the rest is held or in doubt.
 	Free, InFlight, Quarantined int
 	// Gets counts the buffers handed out; Waits those for which Get had to wait,
 	// WaitTime how long.
@@ -65,9 +77,7 @@ type Stats struct {
 	WaitTime    time.Duration
 }
 
-// A Pool hands out pinned buffers of one size. It is safe for concurrent use. Its
-// one goroutine, the recycler, lives while copies are in flight, or until Keep lets
-// it go.
+// A Pool hands out pinned buffers of one size. It is safe for concurrent use.
 type Pool struct {
 	dev     *device.Device
 	witness *device.Witness // the recycler: what it has seen the end of is the buffers' own
@@ -80,95 +90,66 @@ type Pool struct {
 	free     chan *Buffer // holds every free buffer; never closed
 	recycler recycler
 	closing  chan struct{} // held by Close
-	freeing  error         // of the last Close that freed anything; guarded by closing
+	freeing  error         // of the last Close that had something to free; guarded by closing
 
 	mu          sync.Mutex
-	broken      chan struct{} // closed while no buffer can be got; err says why
-	err         error
+	broken      chan struct{} // closed while no buffer can be got; why says why
+	closed      bool
 	quarantined int
+	left        int   // buffers that are not given back
+	bytes       int64 // and the memory
 }
 
-// New allocates a pool's memory and events on dev. The caller owns the pool until
+// New allocates slots buffers of slotBytes each, and their events, on dev. slotBytes is
+// the exact size; 0 is legal: buffers without memory. The caller owns the pool until
 // Close. Short of memory the error is a *MemoryError.
-func New(dev *device.Device, o Options) (*Pool, error) {
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("pinnedpool: %w", err)
-	}
-	slots, err := o.fit()
-	if err != nil {
+func New(dev *device.Device, slots int, slotBytes int64, o Options) (*Pool, error) {
+	if err := o.validate(slots, slotBytes); err != nil {
 		return nil, err
 	}
-	p := &Pool{dev: dev, witness: dev.NewWitness(), free: make(chan *Buffer, slots), broken: make(chan struct{}),
+	if o.MinSlots == 0 {
+		o.MinSlots = slots
+	}
+	o.Together = min(max(o.Together, 1), slots)
+	fit := o.fit(slots, slotBytes)
+	if fit < o.MinSlots {
+		return nil, &MemoryError{Slots: slots, SlotBytes: slotBytes, GotBytes: o.budget(),
+			Hint: "that is the budget: raise it, or use a smaller batch or fewer slots"}
+	}
+	p := &Pool{dev: dev, witness: dev.NewWitness(), free: make(chan *Buffer, fit), broken: make(chan struct{}),
 		closing: make(chan struct{}, 1)}
-	p.recycler.init(p, slots)
-	for range slots {
-		err = p.grow(o)
-		if err != nil {
-			break
+	p.recycler.init(p, fit)
+	var refusal error
+	for n := o.Together; n > 0 && len(p.buffers) < fit; {
+		n = min(n, fit-len(p.buffers))
+		if err := p.grow(n, slotBytes, o); err != nil {
+			refusal = err
+			n /= 2 // there may be memory for fewer neighbours
+			if !errors.Is(err, device.ErrOutOfMemory) {
+				n = 0
+			}
 		}
 	}
-	enough := len(p.buffers) >= o.least() && errors.Is(err, device.ErrOutOfMemory)
-	if err != nil && !enough {
-		got := p.bytes()
-		return nil, errors.Join(o.refused(got, err), p.release())
+	p.left = len(p.buffers)
+	if p.left < o.MinSlots || refusal != nil && !errors.Is(refusal, device.ErrOutOfMemory) {
+		return nil, errors.Join(refused(slots, slotBytes, p.bytes, refusal), p.release())
 	}
 	return p, nil
 }
 
-// least is how few slots will do.
-func (o Options) least() int {
-	if o.MinSlots == 0 {
-		return o.Slots
+func (o Options) budget() int64 {
+	if o.BudgetBytes == 0 {
+		return DefaultBudget()
 	}
-	return o.MinSlots
-}
-
-// fit is the number of slots that the budget allows, worked out before a page is
-// touched.
-func (o Options) fit() (int, error) {
-	budget := o.BudgetBytes
-	if budget == 0 {
-		budget = DefaultBudget()
-	}
-	slots := o.Slots
-	if o.SlotBytes > 0 {
-		slots = int(min(int64(slots), budget/o.SlotBytes)) // I4
-	}
-	if slots < o.least() {
-		return 0, &MemoryError{Slots: o.Slots, SlotBytes: o.SlotBytes, GotBytes: budget,
-			Hint: "that is the budget: raise it, or use a smaller batch or fewer slots"}
-	}
-	return slots, nil
-}
-
-// grow adds one buffer.
-func (p *Pool) grow(o Options) error {
-	host, err := p.dev.AllocHost(o.SlotBytes, device.HostOptions{Locked: o.Locked && !p.pageable, Pageable: p.pageable})
-	if errors.Is(err, device.ErrOutOfMemory) && o.Pageable && !p.pageable {
-		p.pageable = true
-		host, err = p.dev.AllocHost(o.SlotBytes, device.HostOptions{Pageable: true})
-	}
-	if err != nil {
-		return err
-	}
-	id := len(p.buffers)
-	copied, err := p.dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("copied %d", id), Witness: p.witness})
-	if err != nil {
-		return errors.Join(err, host.Close())
-	}
-	host.Describe(func(int64, int64) (name, hint string) { return fmt.Sprintf("pinned buffer %d", id), "" })
-	b := &Buffer{id: id, host: host, copied: copied}
-	p.buffers = append(p.buffers, b)
-	p.refill(b)
-	return nil
+	return o.BudgetBytes
 }
 
 // refused is the error for a device that gave no more than got bytes.
-func (o Options) refused(got int64, err error) error {
+func refused(slots int, slotBytes, got int64, err error) error {
 	if !errors.Is(err, device.ErrOutOfMemory) {
 		return err
 	}
-	return &MemoryError{Slots: o.Slots, SlotBytes: o.SlotBytes, GotBytes: got, Err: err,
+	return &MemoryError{Slots: slots, SlotBytes: slotBytes, GotBytes: got, Err: err,
 		Hint: "raise the limit for locked memory (ulimit -l), use a smaller batch or fewer slots, or allow pageable memory"}
 }
 
@@ -179,7 +160,7 @@ func (p *Pool) Slots() int { return len(p.buffers) }
 func (p *Pool) Buffer(id int) *Buffer { return p.buffers[id] }
 
 // Get returns a free buffer whose last copy is done, and waits for one until ctx
-// ends. The caller holds it until Put, PutAfter or Quarantine.
+// ends. The caller holds it until Put, PutAfter, Doubt or Quarantine.
 func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
 	broken, err := p.health()
 	if err != nil {
@@ -211,11 +192,11 @@ func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
 // take hands b out, in an invariants build only if nobody wrote to it since it was
 // put back.
 func (p *Pool) take(b *Buffer) (*Buffer, error) {
-	b.move(free, held) // I1
+	b.step(life.Get) // I1
 	p.stats.gets.Add(1)
 	err := b.untouched()
 	if err == nil {
-		err = p.witness.HostAtRest(b.host.Bytes()) // so that the caller may write
+		err = p.witness.HostAtRest(b.bytes) // so that the caller may write
 	}
 	if err != nil {
 		p.Quarantine(b) // whoever writes or reads may do so again
@@ -226,7 +207,7 @@ func (p *Pool) take(b *Buffer) (*Buffer, error) {
 
 // Put takes b back; nothing may read or write its memory any more.
 func (p *Pool) Put(b *Buffer) {
-	b.move(held, free)
+	b.step(life.Put)
 	p.refill(b)
 }
 
@@ -236,67 +217,69 @@ func (p *Pool) refill(b *Buffer) {
 	p.free <- b
 }
 
-// PutAfter takes b back once b.Copied(), which the caller has recorded behind the
-// last copy out of b, is complete.
-func (p *Pool) PutAfter(b *Buffer) {
-	b.move(held, inFlight)
-	b.seal()
-	p.recycler.add(b)
+// PutAfter takes buffers back once the Copied event of the last of them, which the caller
+// has recorded behind the last copy out of any of them, is complete.
+func (p *Pool) PutAfter(buffers ...*Buffer) {
+	for _, b := range buffers {
+		b.step(life.Send)
+		b.behind = buffers[len(buffers)-1]
+		b.seal()
+	}
+	p.recycler.add(buffers)
+}
+
+// Doubt takes b back once Recover is called: a copy out of it was perhaps submitted, and
+// no event tells its end.
+func (p *Pool) Doubt(b *Buffer) {
+	if life.Buffer(b.state.Load()) == life.InFlight { // it is the recycler's to doubt
+		b.refuse(life.Doubt)
+	}
+	b.step(life.Doubt)
+	p.recycler.keep(b)
 }
 
 // Quarantine takes b out of use until Readmit, perhaps for ever: somebody may still
 // write to it. Its memory stays allocated and counted.
 func (p *Pool) Quarantine(b *Buffer) {
-	b.move(held, quarantined) // I3
-	p.mu.Lock()
-	p.quarantined++
-	all := p.quarantined == len(p.buffers)
-	p.mu.Unlock()
-	if all {
-		p.fail(ErrExhausted)
-	}
-}
-
-// Readmit ends b's quarantine: nobody writes to it any more. The caller holds it.
-func (p *Pool) Readmit(b *Buffer) {
-	b.move(quarantined, held)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.quarantined--
-	if p.err == ErrExhausted {
-		p.err, p.broken = nil, make(chan struct{})
+	b.step(life.Quarantine) // I3
+	p.quarantined++
+	p.tell()
+}
+
+// Readmit ends b's quarantine, since nobody writes to it any more: the caller holds it. It
+// reports false if b is not in quarantine.
+func (p *Pool) Readmit(b *Buffer) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if life.Buffer(b.state.Load()) != life.Quarantined {
+		return false
 	}
+	b.step(life.Readmit)
+	p.quarantined--
+	p.tell()
+	return true
 }
 
 // Failed is the device's error that ended the recycling, nil if there was none.
-func (p *Pool) Failed() error {
-	if err := p.failure(); err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrExhausted) {
-		return err
-	}
-	return nil
-}
+func (p *Pool) Failed() error { return p.recycler.failed() }
 
-// Recover takes up work again after a device's error that was not the device's
-// end. The caller has seen the copies' stream come to rest since: nothing in flight
-// is being read any more.
+// Doubtful is how many buffers wait for Recover.
+func (p *Pool) Doubtful() int { return p.recycler.doubtful() }
+
+// Recover frees what was in doubt, and takes up work again after a device's error that
+// was not the device's end. The caller has seen the copies' stream come to rest since:
+// nothing in flight is being read any more.
 func (p *Pool) Recover() {
-	if p.Failed() == nil {
-		return
+	if p.Failed() != nil {
+		_ = p.recycler.drain(context.Background()) // what is in flight is about to be in doubt
 	}
-	_ = p.recycler.drain(context.Background()) // it has failed, and may be about to say so
-	p.recycler.freeAll()
+	p.recycler.rest()
 	p.mu.Lock()
-	p.err, p.broken = nil, make(chan struct{})
-	exhausted := p.quarantined == len(p.buffers)
-	p.mu.Unlock()
-	if exhausted {
-		p.fail(ErrExhausted)
-	}
+	defer p.mu.Unlock()
+	p.tell()
 }
-
-// Keep makes the recycler stay between copies, for as long as they come one after
-// the other, or lets it end; then it lives no longer than a copy is in flight.
-func (p *Pool) Keep(stay bool) { p.recycler.keep(stay) }
 
 // Drain waits until no copy is in flight and all their buffers are free. A device's
 // error that ended the recycling ends the wait too.
@@ -309,9 +292,9 @@ func (p *Pool) Drain(ctx context.Context) error {
 }
 
 // Close gives the memory back when no copy is in flight. If ctx ends before, or if
-// buffers are held or quarantined, those keep their memory and the error says how
-// many; Close may then be called again. A Close during another waits for it, and
-// returns its error if the memory could not be freed.
+// buffers are held, in doubt or quarantined, those keep their memory, and so do their
+// neighbours; the error says how many, and Close may then be called again. A Close during
+// another waits for it, and returns its error if the memory could not be freed.
 func (p *Pool) Close(ctx context.Context) error {
 	waited := false
 	select {
@@ -325,16 +308,45 @@ func (p *Pool) Close(ctx context.Context) error {
 		}
 	}
 	defer func() { <-p.closing }()
-	if err := p.Drain(ctx); err != nil {
-		return fmt.Errorf("pinnedpool: copies may still be in flight, nothing was freed: %w", err)
+	for ended := false; !ended; ended = p.recycler.end() {
+		if err := p.Drain(ctx); err != nil {
+			p.freeing = nil
+			p.recycler.end() // if it has failed: nothing more comes back
+			return fmt.Errorf("pinnedpool: copies may still be in flight, nothing was freed: %w", err)
+		}
+		p.shut()
 	}
-	p.fail(ErrClosed)
-	before := p.freeing
-	p.freeing = p.release()
-	if waited && p.freeing == nil {
-		return before
+	switch {
+	case p.open() > 0:
+		p.freeing = p.release()
+	case !waited:
+		p.freeing = nil
 	}
 	return p.freeing
+}
+
+// shut ends Get.
+func (p *Pool) shut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.tell()
+}
+
+// open is how many buffers are not given back.
+func (p *Pool) open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
+}
+
+// Abandon ends the pool's goroutine where the device has ended and Close can't free the
+// memory any more: it is left as it is.
+func (p *Pool) Abandon() {
+	p.shut()
+	p.recycler.mu.Lock()
+	defer p.recycler.mu.Unlock()
+	p.recycler.stop()
 }
 
 // release frees what is free and reports the rest.
@@ -343,72 +355,64 @@ func (p *Pool) release() error {
 	for {
 		select {
 		case b := <-p.free:
-			p.mu.Lock()
-			p.buffers[b.id] = nil // Stats looks at it no more
-			p.mu.Unlock()
-			errs = append(errs, b.untouched(), b.copied.Close(), b.host.Close())
+			errs = append(errs, b.untouched(), p.retire(b))
 			continue
 		default:
 		}
 		break
 	}
-	left := 0
-	p.mu.Lock()
-	for _, b := range p.buffers {
-		if b != nil {
-			left++
-		}
-	}
-	p.mu.Unlock()
-	if left > 0 {
+	if left := p.open(); left > 0 {
 		errs = append(errs, fmt.Errorf("pinnedpool: %d of %d buffers are not back and keep their memory", left, len(p.buffers)))
 	}
 	return errors.Join(errs...)
-}
-
-// fail makes every Get from now on return err; the first failure stays.
-func (p *Pool) fail(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil {
-		p.err = err
-		close(p.broken)
-	}
-}
-
-func (p *Pool) failure() error {
-	_, err := p.health()
-	return err
 }
 
 // health is why no buffer can be got, or else a channel that is closed when none can.
 func (p *Pool) health() (broken <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.broken, p.err
+	return p.broken, p.why()
 }
 
-func (p *Pool) bytes() int64 {
-	var n int64
-	for _, b := range p.buffers {
-		n += int64(len(b.host.Bytes()))
+// why is why no buffer can be got, nil if one can. The caller holds mu.
+func (p *Pool) why() error {
+	switch failed := p.recycler.failed(); {
+	case p.closed:
+		return ErrClosed
+	case failed != nil:
+		return failed
+	case p.quarantined == len(p.buffers):
+		return ErrExhausted
 	}
-	return n
+	return nil
+}
+
+// tell wakes everybody in Get if what has changed is a reason that they should not
+// wait. The caller holds mu.
+func (p *Pool) tell() {
+	told := false
+	select {
+	case <-p.broken:
+		told = true
+	default:
+	}
+	switch failed := p.why() != nil; {
+	case failed && !told:
+		close(p.broken)
+	case !failed && told:
+		p.broken = make(chan struct{})
+	}
 }
 
 // Stats returns what the pool has counted so far.
 func (p *Pool) Stats() Stats {
 	s := Stats{
-		Slots: len(p.buffers), Pageable: p.pageable, Free: len(p.free), InFlight: p.recycler.len(),
+		Slots: len(p.buffers), Pageable: p.pageable,
 		Gets: p.stats.gets.Load(), Waits: p.stats.waits.Load(), WaitTime: time.Duration(p.stats.waitTime.Load()),
 	}
+	s.Free, s.InFlight = p.recycler.count()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Quarantined = p.quarantined
-	for _, b := range p.buffers {
-		if b != nil {
-			s.Bytes += int64(len(b.host.Bytes()))
-		}
-	}
+	s.Quarantined, s.Bytes = p.quarantined, p.bytes
 	return s
 }

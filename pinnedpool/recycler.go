@@ -3,152 +3,151 @@ package pinnedpool
 import (
 	"context"
 	"sync"
+
+	"github.com/leat-go/leat/internal/life"
 )
 
-// A recycler frees the buffers whose copies are done. Its goroutine is started by
-// add. It ends when nothing is in flight and nobody keeps it; drain waits for that.
+// A recycler frees the buffers whose copies are done, on a goroutine that the first of
+// them starts and end ends.
 type recycler struct {
-	pool *Pool
-	loop func() // run as a value, so that starting it allocates nothing
+	pool  *Pool
+	slots int
 
-	mu      sync.Mutex
-	queue   []*Buffer // a ring: buffers in flight in the order of their copies
-	head, n int
-	running bool
-	active  bool          // what was in flight is not free yet
-	kept    bool          // with nothing in flight the goroutine waits for more
-	more    sync.Cond     // there is something in flight, or nobody keeps the goroutine
-	failed  bool          // an event's error ended the goroutine; freeAll makes good
-	idle    chan struct{} // made by drain, closed by the goroutine when nothing is in flight
+	mu       sync.Mutex
+	inFlight chan *Buffer  // in the order of their copies; holds every buffer; nil without a goroutine
+	ended    chan struct{} // closed when that goroutine has ended
+	active   int           // buffers in flight that are neither free nor doubtful yet
+	fault    error         // an event's: what comes is doubtful until rest
+	doubt    []*Buffer     // buffers that something may still read
+	idle     chan struct{} // made by drain, closed when active is 0
 }
 
 func (r *recycler) init(p *Pool, slots int) {
-	r.pool = p
-	r.queue = make([]*Buffer, slots)
-	r.loop = r.run
-	r.more.L = &r.mu
+	r.pool, r.slots = p, slots
+	r.doubt = make([]*Buffer, 0, slots)
 }
 
-// keep makes the goroutine stay while nothing is in flight, or lets it end.
-func (r *recycler) keep(kept bool) {
+// count is how many buffers are free and how many in flight, at one moment.
+func (r *recycler) count() (free, inFlight int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept = kept
-	r.more.Signal()
+	return len(r.pool.free), r.active
 }
 
-func (r *recycler) len() int {
+func (r *recycler) add(buffers []*Buffer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.n
-}
-
-func (r *recycler) add(b *Buffer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue[(r.head+r.n)%len(r.queue)] = b
-	r.n++
-	if r.failed {
-		return
+	r.active += len(buffers)
+	if r.inFlight == nil {
+		r.inFlight, r.ended = make(chan *Buffer, r.slots), make(chan struct{})
+		go r.loop(r.inFlight, r.ended)
 	}
-	r.active = true
-	r.more.Signal()
-	if !r.running {
-		r.running = true
-		go r.loop()
+	for _, b := range buffers {
+		r.inFlight <- b // it holds every buffer: this never blocks
 	}
 }
 
-// run waits for the oldest copy, then frees all that are done. An event's error is
-// the device's fault: nothing in flight can be known to be done, so nothing of it
-// is freed and the pool fails.
-func (r *recycler) run() {
-	for b := r.oldest(); b != nil; b = r.oldest() {
-		err := b.copied.Synchronize(context.Background())
-		for done := true; err == nil && done && b != nil; {
-			if err = b.unchanged(); err != nil {
-				break
-			}
-			b.move(inFlight, free) // I2
-			r.drop()
-			r.pool.refill(b)
-			if b = r.oldestInFlight(); b != nil {
-				done, err = b.copied.Done()
-			}
+// loop waits for the oldest copy, then frees all that are done: waiting for one that is
+// costs a query.
+func (r *recycler) loop(inFlight <-chan *Buffer, ended chan<- struct{}) {
+	defer close(ended)
+	var done *Buffer // its event is complete; the rest of those in flight with it come next
+	for b := range inFlight {
+		if r.lost(b, nil) || r.lost(b, b.await(done)) {
+			done = nil
+			continue
 		}
-		if err != nil {
-			r.pool.fail(err)
-			r.abandon()
-			return
+		if done = b.behind; b == done {
+			done = nil // the next Record of its event is another one
+		}
+		r.land(b)
+	}
+}
+
+// await waits until the copies of b are done, which they are if it stands behind done.
+func (b *Buffer) await(done *Buffer) error {
+	if b.behind != done {
+		if err := b.behind.copied.Synchronize(context.Background()); err != nil {
+			return err
 		}
 	}
+	return b.unchanged()
 }
 
-// freeAll frees what an abandoned goroutine has left in the queue.
-func (r *recycler) freeAll() {
-	for b := r.oldestInFlight(); b != nil; b = r.oldestInFlight() {
-		b.move(inFlight, free)
-		r.drop()
+// land frees a buffer whose copies are done.
+func (r *recycler) land(b *Buffer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.step(life.Copied) // I2
+	r.pool.refill(b)
+	r.settle()
+}
+
+// lost reports whether b, which is in flight, is in doubt from now on: err says that its
+// copies can't be waited for, or has said so of others. An event's error is the device's
+// fault: nothing in flight can be known to be done.
+func (r *recycler) lost(b *Buffer, err error) bool {
+	r.mu.Lock()
+	if r.fault == nil {
+		r.fault = err
+	}
+	lost := r.fault != nil
+	if lost {
+		b.step(life.Doubt)
+		r.doubt = append(r.doubt, b)
+		r.settle()
+	}
+	r.mu.Unlock()
+	if lost {
+		r.pool.mu.Lock()
+		defer r.pool.mu.Unlock()
+		r.pool.tell()
+	}
+	return lost
+}
+
+func (r *recycler) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fault
+}
+
+// keep keeps a buffer that something may read, though it was not submitted whole.
+func (r *recycler) keep(b *Buffer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubt = append(r.doubt, b)
+}
+
+func (r *recycler) doubtful() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.doubt)
+}
+
+// rest frees what was doubtful.
+func (r *recycler) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.doubt {
+		b.step(life.Rest)
 		r.pool.refill(b)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed = false
+	r.doubt, r.fault = r.doubt[:0], nil
 }
 
-// oldest is the buffer to wait for; with none left the goroutine has ended.
-func (r *recycler) oldest() *Buffer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for r.n == 0 {
-		r.drained()
-		if !r.kept {
-			r.running = false
-			return nil
-		}
-		r.more.Wait()
-	}
-	return r.queue[r.head]
-}
-
-// oldestInFlight is oldest without the ending.
-func (r *recycler) oldestInFlight() *Buffer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.n == 0 {
-		return nil
-	}
-	return r.queue[r.head]
-}
-
-func (r *recycler) drop() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue[r.head] = nil
-	r.head = (r.head + 1) % len(r.queue)
-	r.n--
-}
-
-func (r *recycler) abandon() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed, r.running = true, false
-	r.drained()
-}
-
-// drained tells who waits in drain. Callers hold r.mu.
-func (r *recycler) drained() {
-	r.active = false
-	if r.idle != nil {
+// settle counts a buffer that is not in flight any more. The caller holds mu.
+func (r *recycler) settle() {
+	if r.active--; r.active == 0 && r.idle != nil {
 		close(r.idle)
 		r.idle = nil
 	}
 }
 
-// drain waits until all that was in flight is free, or the goroutine has given up.
+// drain waits until nothing is in flight.
 func (r *recycler) drain(ctx context.Context) error {
 	r.mu.Lock()
-	if !r.active {
+	if r.active == 0 {
 		r.mu.Unlock()
 		return nil
 	}
@@ -163,4 +162,31 @@ func (r *recycler) drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// end ends the goroutine and waits for its end. It does nothing and reports false if a
+// buffer is in flight.
+func (r *recycler) end() bool {
+	r.mu.Lock()
+	if r.active > 0 {
+		r.mu.Unlock()
+		return false
+	}
+	ended := r.stop()
+	r.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+	return true
+}
+
+// stop lets the goroutine end with the last of what is in flight, and returns what is
+// closed then; nil if there is no goroutine. The caller holds mu.
+func (r *recycler) stop() <-chan struct{} {
+	if r.inFlight == nil {
+		return nil
+	}
+	close(r.inFlight)
+	r.inFlight = nil
+	return r.ended
 }

@@ -26,7 +26,7 @@ type rig struct {
 	before device.Usage
 }
 
-func newRig(t *testing.T, co cpu.Options, o pinnedpool.Options) *rig {
+func newRig(t *testing.T, co cpu.Options, slots int, slotBytes int64, o pinnedpool.Options) *rig {
 	t.Helper()
 	drv, err := cpu.New(co)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func newRig(t *testing.T, co cpu.Options, o pinnedpool.Options) *rig {
 	r.target, err = r.dev.Alloc(slotBytes)
 	require.NoError(t, err)
 	r.before = r.dev.Usage()
-	r.pool, err = pinnedpool.New(r.dev, o)
+	r.pool, err = pinnedpool.New(r.dev, slots, slotBytes, o)
 	require.NoError(t, err)
 	return r
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/devicetest"
 	"github.com/leat-go/leat/pinnedpool"
 )
 
 func TestABufferComesBackWhenItsCopyIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slow(10*time.Millisecond), pinnedpool.Options{Slots: 2, SlotBytes: slotBytes})
+		r := newRig(t, slow(10*time.Millisecond), 2, slotBytes, pinnedpool.Options{})
 		start := time.Now()
 		first, second := r.get(), r.get()
 		require.NotEqual(t, first.ID(), second.ID())
@@ -45,7 +46,7 @@ func TestABufferComesBackWhenItsCopyIsDone(t *testing.T) {
 // One that is refilled too soon would be a race that the device reports.
 func TestTheRingGoesRoundForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slow(time.Millisecond), pinnedpool.Options{Slots: 3, SlotBytes: slotBytes})
+		r := newRig(t, slow(time.Millisecond), 3, slotBytes, pinnedpool.Options{})
 		allocations := r.dev.Usage().Allocations
 		for lap := range 1000 {
 			r.upload(r.get(), byte(lap))
@@ -60,7 +61,7 @@ func TestTheRingGoesRoundForEver(t *testing.T) {
 // All that are done are free on the first waking, however many.
 func TestOneWakingFreesAllThatIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, cpu.Options{Model: &cpu.Model{}}, pinnedpool.Options{Slots: 8, SlotBytes: slotBytes})
+		r := newRig(t, cpu.Options{Model: &cpu.Model{}}, 8, slotBytes, pinnedpool.Options{})
 		require.NoError(t, r.copies.Launch(cpu.Busy(time.Second)))
 		for range 8 {
 			r.upload(r.get(), 1)
@@ -73,25 +74,44 @@ func TestOneWakingFreesAllThatIsDone(t *testing.T) {
 	})
 }
 
-// A bubble ends only when its goroutines have: here they end before Close.
-func TestAnIdlePoolHasNoGoroutine(t *testing.T) {
+// A bubble ends only when its goroutines have: a pool without a copy in flight starts
+// none, and Close ends the one of the others.
+func TestAPoolHasAGoroutineFromItsFirstCopyUntilClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slow(time.Millisecond), pinnedpool.Options{Slots: 2, SlotBytes: slotBytes})
+		r := newRig(t, slow(time.Millisecond), 2, slotBytes, pinnedpool.Options{})
+		r.pool.Put(r.get())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, slow(time.Millisecond), 2, slotBytes, pinnedpool.Options{})
 		for range 3 {
 			r.upload(r.get(), 1)
 			require.NoError(t, r.pool.Drain(t.Context()))
 		}
-		b := r.get()
-		r.upload(b, 1)
+		r.upload(r.get(), 1)
 		require.NoError(t, r.dev.Synchronize(t.Context()))
 		synctest.Wait()
 		require.Equal(t, 2, r.pool.Stats().Free)
+		r.close()
+	})
+}
+
+// With nothing in flight the pool calls nothing: its goroutine is parked.
+func TestAnIdlePoolCallsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, slow(time.Millisecond), 2, slotBytes, pinnedpool.Options{})
+		r.upload(r.get(), 1)
+		require.NoError(t, r.pool.Drain(t.Context()))
+		synchronized := r.tap.Arm(devicetest.Rule{Op: devicetest.SynchronizeEvent, Delay: time.Nanosecond})
+		asked := r.tap.Arm(devicetest.Rule{Op: devicetest.EventDone, Delay: time.Nanosecond})
+		time.Sleep(time.Hour)
+		require.Zero(t, synchronized.Matched()+asked.Matched())
+		r.close()
 	})
 }
 
 func TestGetWaitsNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, cpu.Options{}, pinnedpool.Options{Slots: 1, SlotBytes: slotBytes})
+		r := newRig(t, cpu.Options{}, 1, slotBytes, pinnedpool.Options{})
 		held := r.get()
 		why := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
@@ -109,22 +129,24 @@ func TestGetWaitsNoLongerThanItsContext(t *testing.T) {
 
 func TestMovesThatAreNoneOfTheCallersPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slow(time.Millisecond), pinnedpool.Options{Slots: 2, SlotBytes: slotBytes})
+		r := newRig(t, slow(time.Millisecond), 2, slotBytes, pinnedpool.Options{})
 		b := r.get()
 		r.pool.Put(b)
-		require.PanicsWithValue(t, "pinnedpool: buffer 0: held -> free while free", func() { r.pool.Put(b) })
-		require.PanicsWithValue(t, "pinnedpool: buffer 0: held -> in flight while free", func() { r.pool.PutAfter(b) })
-		require.PanicsWithValue(t, "pinnedpool: buffer 0: held -> quarantined while free", func() { r.pool.Quarantine(b) })
+		require.PanicsWithValue(t, "pinnedpool: buffer 0: put while free", func() { r.pool.Put(b) })
+		require.PanicsWithValue(t, "pinnedpool: buffer 0: send while free", func() { r.pool.PutAfter(b) })
+		require.PanicsWithValue(t, "pinnedpool: buffer 0: quarantine while free", func() { r.pool.Quarantine(b) })
 		b = r.get()
 		r.upload(b, 1)
-		require.PanicsWithValue(t, "pinnedpool: buffer 1: held -> free while in flight", func() { r.pool.Put(b) })
+		require.PanicsWithValue(t, "pinnedpool: buffer 1: put while in flight", func() { r.pool.Put(b) })
+		require.PanicsWithValue(t, "pinnedpool: buffer 1: doubt while in flight", func() { r.pool.Doubt(b) }, "that is the recycler's to say")
+		require.PanicsWithValue(t, "pinnedpool: buffer 0: doubt while free", func() { r.pool.Doubt(r.pool.Buffer(0)) })
 		r.close()
 	})
 }
 
 func TestBuffersWithoutMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slow(time.Millisecond), pinnedpool.Options{Slots: 2, BudgetBytes: 1})
+		r := newRig(t, slow(time.Millisecond), 2, 0, pinnedpool.Options{BudgetBytes: 1})
 		b := r.get()
 		require.Empty(t, b.Bytes())
 		v, err := b.View()

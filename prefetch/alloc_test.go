@@ -120,7 +120,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		"timing":          {Timing: true},
 		"several a copy":  {BatchesPerCopy: 4},
 		"transform":       {Transform: passOn(cpuSpin, 0, data)},
-		"compute streams": {ComputeStreams: 3},
+		"compute streams": {Streams: prefetch.Streams{Compute: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newKindRig(t, data, cpu.Options{}, 16, loader.Options{Shuffle: true, Workers: 2}, po)

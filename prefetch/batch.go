@@ -6,18 +6,18 @@ import (
 	"slices"
 
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
 
-// A Batch is the lease of one slot: a small value to pass by value. It is valid
-// until Release, and in a range until the loop body ends. Using it afterwards
-// panics with the slot's history, because its memory may hold another batch.
+// A Batch is the lease of a batch's memory: a small value to pass by value. It is valid
+// until Release, and in a range until the loop body ends. Using it afterwards panics with
+// what has become of the memory, because another batch may be there.
 //
 // Several goroutines may read a Batch; one of them releases it.
 type Batch struct {
 	p          *Prefetcher
-	slot       *slot
+	window     *window
 	generation uint64
 }
 
@@ -32,36 +32,23 @@ type Position struct {
 	Sample int64
 }
 
-// A Field is one field of a batch: Len rows of equal shape, packed, little-endian.
-// It borrows the slot's memory and is valid as long as its Batch.
-type Field struct {
-	Name  string
-	DType dtype.Type
-	// Shape has the number of rows first. It is borrowed too.
-	Shape []int
-	// View is the field in device memory. Without a device it is empty.
-	View device.View
-	// Bytes is the field in the pinned slot. With a device it is nil.
-	Bytes []byte
-}
-
-// use is the slot, if b is still valid (P4).
-func (b Batch) use(method string) *slot {
-	if b.slot == nil {
+// use is the window, if b is still valid (P4).
+func (b Batch) use(method string) *window {
+	if b.window == nil {
 		panic("prefetch: Batch." + method + " of the zero Batch")
 	}
-	if !b.slot.lentTo(b.generation) {
+	if !b.window.lentTo(b.generation) {
 		b.stale(method)
 	}
-	return b.slot
+	return b.window
 }
 
 func (b Batch) stale(method string) {
-	panic(fmt.Sprintf("prefetch: Batch.%s after its release (slot %d)\n%s", method, b.slot.id, &b.slot.history))
+	panic(fmt.Sprintf("prefetch: Batch.%s after its release (window %d)\n%s", method, b.window.id, &b.window.history))
 }
 
 // Len is the number of rows, at most the batch size.
-func (b Batch) Len() int { return b.use("Len").rows }
+func (b Batch) Len() int { return b.use("Len").batch.N }
 
 // Valid is the number of rows that are samples of this epoch's own: less than Len
 // only where the last batch was padded, and then the padding stands behind them.
@@ -72,48 +59,44 @@ func (b Batch) Position() Position {
 	return b.use("Position").position()
 }
 
-func (s *slot) position() Position {
-	return Position{Epoch: s.batch.Epoch, Batch: s.batch.Batch, Sample: s.batch.Position}
-}
-
 // Substituted lists the positions whose samples failed and were replaced. It is
 // borrowed.
 func (b Batch) Substituted() []loader.Substitution { return b.use("Substituted").batch.Substituted }
 
 // Stream is the compute stream that the batch was given to: the one that waits for its
-// copy, and to which the batch's work is submitted. With Options.ComputeStreams it is
+// copy, and to which the batch's work is submitted. With Options.Streams it is
 // not always the stream that New was given. It is nil without a device.
 func (b Batch) Stream() *device.Stream { return b.use("Stream").stream }
 
 // Field returns the field of that name. It panics if the layout has none, since
 // the names are fixed when the loader is made.
 func (b Batch) Field(name string) Field {
-	s := b.use("Field")
-	i, ok := b.p.out.Lookup(name)
+	w, l := b.use("Field"), b.p.stages.sizes.out
+	i, ok := l.Lookup(name)
 	if !ok {
-		panic(fmt.Sprintf("prefetch: no field %q in a batch of %v", name, b.p.out.Fields()))
+		panic(fmt.Sprintf("prefetch: no field %q in a batch of %v", name, l.Fields()))
 	}
-	return b.p.field(s, i)
+	return w.field(l, i)
 }
 
 // Fields returns all fields in the layout's order. It allocates.
 func (b Batch) Fields() []Field {
-	s := b.use("Fields")
-	fields := make([]Field, len(s.shapes))
+	w := b.use("Fields")
+	fields := make([]Field, len(w.shapes))
 	for i := range fields {
-		fields[i] = b.p.field(s, i)
+		fields[i] = w.field(b.p.stages.sizes.out, i)
 	}
 	return fields
 }
 
-func (p *Prefetcher) field(s *slot, i int) Field {
-	l := &p.out.Fields()[i]
-	f := Field{Name: l.Name, DType: l.DType, Shape: s.shapes[i]}
-	n := int64(s.rows) * l.RowBytes
-	if b := s.host; b != nil {
+func (w *window) field(layout *loader.Layout, i int) Field {
+	l := &layout.Fields()[i]
+	f := Field{Name: l.Name, DType: l.DType, Shape: w.shapes[i]}
+	n := int64(w.batch.N) * l.RowBytes
+	if b := w.host; b != nil {
 		f.Bytes = b[l.Offset : l.Offset+n : l.Offset+n]
 	} else {
-		f.View = s.memory.Slice(l.Offset, n)
+		f.View = w.memory.Slice(l.Offset, n)
 	}
 	return f
 }
@@ -127,56 +110,93 @@ func (p *Prefetcher) field(s *slot, i int) Field {
 // *StreamError. UsedOn may be called while another goroutine releases the batch: it
 // takes place before that, or panics as every method of a released batch does.
 func (b Batch) UsedOn(stream *device.Stream) error {
-	s := b.use("UsedOn")
-	if b.p.dev == nil {
+	w := b.use("UsedOn")
+	g := b.p.stages
+	if g.dev == nil {
 		return errors.New("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
 	}
-	s.carrier.mu.Lock()
-	defer s.carrier.mu.Unlock()
+	w.slot.mu.Lock()
+	defer w.slot.mu.Unlock()
 	b.use("UsedOn") // again: a Release from here on waits for the lock before it ends the uses
-	if err := b.p.usedOn(s, stream); err != nil {
-		if err == ErrMaxStreams {
-			err = fmt.Errorf("%w (%d)", err, b.p.options.MaxStreams)
-		}
-		e := &StreamError{Position: s.position(), Err: err}
-		if stream != nil {
-			e.Stream = stream.Name()
-		}
-		return e
+	err := g.usedOn(w, stream)
+	if err == nil {
+		return nil
+	}
+	if err == ErrMaxStreams {
+		err = fmt.Errorf("%w (%d)", err, g.sizes.options.Streams.Max)
+	}
+	e := &StreamError{Position: w.position(), Err: err}
+	if stream != nil {
+		e.Stream = stream.Name()
+	}
+	return e
+}
+
+// usedOn is UsedOn; the caller holds the slot's lock.
+func (g *stages) usedOn(w *window, stream *device.Stream) error {
+	switch {
+	case stream == nil:
+		return errNoStream
+	case stream == w.stream:
+		return nil
+	case g.computes.index(stream) >= 0:
+		_, err := w.slot.openWhole(stream)
+		return err
+	case !g.dev.PeerOf(stream.Device()):
+		return &device.Error{Op: "UsedOn", Device: g.dev.Name(), Err: device.ErrUnsupported,
+			Hint: stream.Device().Name() + " is no peer of it: copy through host memory"}
+	}
+	return w.usedBy(stream)
+}
+
+// usedBy makes a stream wait for the batch; its use ends with the batch's own. It waits
+// for each batch anew, which also tells whether there still is such a stream. The caller
+// holds the slot's lock.
+func (w *window) usedBy(stream *device.Stream) error {
+	again := slices.Contains(w.usedOn, stream)
+	if !again && len(w.usedOn) == cap(w.usedOn) {
+		return ErrMaxStreams
+	}
+	r, err := w.slot.open(stream)
+	switch {
+	case err != nil:
+		return err
+	case again:
+		r.open-- // it ends once
+	default:
+		w.usedOn = append(w.usedOn, stream)
 	}
 	return nil
 }
 
-// usedOn is UsedOn; the caller holds the carrier's lock.
-func (p *Prefetcher) usedOn(s *slot, stream *device.Stream) error {
-	switch {
-	case stream == nil:
-		return errNoStream
-	case stream == s.stream:
-		return nil
-	case slices.Contains(p.compute, stream):
-		return s.carrier.computeOn(stream)
-	case !p.dev.PeerOf(stream.Device()):
-		return &device.Error{Op: "UsedOn", Device: p.dev.Name(), Err: device.ErrUnsupported,
-			Hint: stream.Device().Name() + " is no peer of it: copy through host memory"}
-	}
-	return s.carrier.useOn(s, stream)
-}
-
-// Release ends the lease. The streams that use the batch go on: the slot is
-// overwritten when they have passed the point at which Release was called. It
-// panics if the lease has ended already; of two calls at once one does.
+// Release ends the lease. The streams that use the batch go on: its memory is overwritten
+// when they have passed the point at which Release was called. It panics if the lease has
+// ended already; of two calls at once one does.
 func (b Batch) Release() {
 	b.use("Release")
-	if !b.slot.giveBack(b.generation) {
+	if !b.window.giveBack(b.generation) {
 		b.stale("Release")
 	}
-	b.p.released(b.slot)
+	b.p.released(b.window)
 }
 
 // end is Release for a loop body that may have released the batch itself.
 func (b Batch) end() {
-	if b.slot.giveBack(b.generation) {
-		b.p.released(b.slot)
+	if b.window.giveBack(b.generation) {
+		b.p.released(b.window)
+	}
+}
+
+// released follows the end of a lease: from here on the memory is the uploader's, or the
+// producers', as soon as all that shares it is back.
+func (p *Prefetcher) released(w *window) {
+	w.withdraw()
+	if w.slot == nil {
+		p.stages.pinned.Put(loader.Slot{ID: w.id})
+	} else if err := p.stages.handBack(w, true); err != nil {
+		p.fail(fmt.Errorf("prefetch: Release: %w", err))
+	}
+	if p.life.must(life.TakeBack).Freed() {
+		p.notes.keep(p.freeLast())
 	}
 }

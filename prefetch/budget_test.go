@@ -26,7 +26,7 @@ func TestHostSlotsAreChosenByTheirSize(t *testing.T) {
 		t.Run(fmt.Sprintf("bytes=%d/budget=%d", c.bytes, c.budget), func(t *testing.T) { // 256 are the index field's
 			ld, err := loader.New(canary{n: 1, width: c.bytes - 256}, 1, loader.Options{})
 			require.NoError(t, err)
-			pf, err := prefetch.NewHost(ld, prefetch.Options{PinnedBytes: int64(c.budget)})
+			pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{PinnedBytes: int64(c.budget)}})
 			require.NoError(t, err)
 			require.Equal(t, c.want, pf.Plan().HostSlots)
 			require.NoError(t, pf.Close())
@@ -40,10 +40,10 @@ func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
 		r := newRig(t, data, cpu.Options{}, 2, plain, po)
 		defer r.close()
 		return r.pf.Plan()
-	}(prefetch.Options{HostSlots: 2, Depth: 2})
+	}(prefetch.Options{Depth: 2, Memory: prefetch.Memory{HostSlots: 2}})
 	for name, po := range map[string]prefetch.Options{
-		"pinned": {HostSlots: 2, Depth: 2, PinnedBytes: bytes.HostBytes + 2*bytes.SlotBytes},
-		"device": {HostSlots: 2, Depth: 2, DeviceBytes: bytes.DeviceBytes + 2*bytes.SlotBytes},
+		"pinned": {Depth: 2, Memory: prefetch.Memory{HostSlots: 2, PinnedBytes: bytes.HostBytes + 2*bytes.BatchBytes}},
+		"device": {Depth: 2, Memory: prefetch.Memory{HostSlots: 2, DeviceBytes: bytes.DeviceBytes + 2*bytes.BatchBytes}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, data, cpu.Options{}, 2, plain, po)
@@ -65,11 +65,11 @@ func TestResultsAndOutputsCountInTheBudgets(t *testing.T) {
 	t.Run("a host consumer's output", func(t *testing.T) {
 		ld, err := loader.New(data, 2, plain)
 		require.NoError(t, err)
-		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, 0, data), PinnedBytes: 3 * bytes.SlotBytes})
+		_, err = prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, 0, data), Memory: prefetch.Memory{PinnedBytes: 3 * bytes.BatchBytes}})
 		require.ErrorIs(t, err, device.ErrOutOfMemory)
-		_, err = prefetch.NewHost(ld, prefetch.Options{PinnedBytes: bytes.SlotBytes, HostSlots: 2})
+		_, err = prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{PinnedBytes: bytes.BatchBytes, HostSlots: 2}})
 		require.ErrorIs(t, err, device.ErrOutOfMemory)
-		require.ErrorContains(t, err, fmt.Sprintf("Options.PinnedBytes is %d", bytes.SlotBytes))
+		require.ErrorContains(t, err, fmt.Sprintf("the budget is %d bytes (raise Memory.PinnedBytes", bytes.BatchBytes))
 	})
 }
 
@@ -93,8 +93,8 @@ func TestSizesThatWrapAreOverEveryBudget(t *testing.T) {
 	require.NoError(t, err)
 	for _, po := range []prefetch.Options{
 		{BatchesPerCopy: 512}, {BatchesPerCopy: 1 << 16}, {BatchesPerCopy: 1 << 9, Depth: 1 << 6},
-		{BatchesPerCopy: 512, DeviceBytes: math.MaxInt64, PinnedBytes: math.MaxInt64},
-		{BatchesPerCopy: 256, Depth: 1, HostSlots: 2, DeviceBytes: math.MaxInt64, PinnedBytes: math.MaxInt64},
+		{BatchesPerCopy: 512, Memory: prefetch.Memory{DeviceBytes: math.MaxInt64, PinnedBytes: math.MaxInt64}},
+		{BatchesPerCopy: 256, Depth: 1, Memory: prefetch.Memory{HostSlots: 256, DeviceBytes: math.MaxInt64, PinnedBytes: math.MaxInt64}},
 	} {
 		_, err := prefetch.New(compute, ld, po)
 		require.ErrorIs(t, err, device.ErrOutOfMemory, "%+v", po)

@@ -78,7 +78,7 @@ func TestATransformThatDoesNotReturn(t *testing.T) {
 						}
 					}
 					require.Equal(t, 12, next)
-					var at *prefetch.TransformError
+					var at *prefetch.StageError
 					require.ErrorAs(t, failed, &at)
 					require.Equal(t, 4, at.Position.Batch)
 					way.is(t, failed)
@@ -94,7 +94,7 @@ func TestAStepThatDoesNotReturn(t *testing.T) {
 	for _, way := range unreturned {
 		for _, asFinished := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 12, width: 4}, cpu.Options{}, 1, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{ComputeStreams: 2})
+				r := newRig(t, canary{n: 12, width: 4}, cpu.Options{}, 1, loader.Options{Workers: 2, Epochs: 1}, prefetch.Options{Streams: prefetch.Streams{Compute: 2}})
 				broken := true
 				step := func(b prefetch.Batch, out prefetch.Fields) error {
 					if broken && b.Position().Batch == 4 {
@@ -117,7 +117,7 @@ func TestAStepThatDoesNotReturn(t *testing.T) {
 					}
 				}
 				require.Len(t, seen, 12)
-				var at *prefetch.StepError
+				var at *prefetch.StageError
 				require.ErrorAs(t, failed, &at)
 				require.Equal(t, 4, at.Position.Batch)
 				way.is(t, failed)

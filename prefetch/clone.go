@@ -19,33 +19,33 @@ type Clone struct {
 // Stream, in whose order the Clone may be used; the call allocates device memory,
 // which can wait for the device: it is not for the steady state.
 func (b Batch) Clone() (*Clone, error) {
-	s := b.use("Clone")
+	w := b.use("Clone")
 	c := &Clone{fields: b.Fields()}
 	for i := range c.fields {
 		c.fields[i].Shape = append([]int(nil), c.fields[i].Shape...)
 	}
-	if s.host != nil {
+	if w.host != nil {
 		for i := range c.fields {
 			c.fields[i].Bytes = append([]byte{}, c.fields[i].Bytes...)
 		}
 		b.use("Clone") // still
 		return c, nil
 	}
-	buffer, err := b.p.dev.Alloc(s.memory.Size())
+	buffer, err := b.p.stages.dev.Alloc(w.memory.Size())
 	if err != nil {
 		return nil, err
 	}
-	s.carrier.mu.Lock()
-	defer s.carrier.mu.Unlock()
-	if !s.lentTo(b.generation) { // a Release from here on waits for the lock
+	w.slot.mu.Lock()
+	defer w.slot.mu.Unlock()
+	if !w.lentTo(b.generation) { // a Release from here on waits for the lock
 		_ = buffer.Close()
 		b.stale("Clone")
 	}
 	c.buffer = buffer
-	for i, l := range b.p.out.Fields() {
+	for i, l := range b.p.stages.sizes.out.Fields() {
 		to := buffer.View().Slice(l.Offset, c.fields[i].View.Size())
-		if err := s.stream.CopyD2D(to, c.fields[i].View); err != nil {
-			return nil, errors.Join(err, b.p.freeBehind(s.stream, buffer))
+		if err := w.stream.CopyD2D(to, c.fields[i].View); err != nil {
+			return nil, errors.Join(err, b.p.freeBehind(w.stream, buffer))
 		}
 		c.fields[i].View = to
 	}
@@ -54,7 +54,7 @@ func (b Batch) Clone() (*Clone, error) {
 
 // freeBehind frees a buffer that work submitted to stream may still use.
 func (p *Prefetcher) freeBehind(stream *device.Stream, buffer *device.Buffer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), p.closeTimeout())
 	defer cancel()
 	if err := stream.Synchronize(ctx); err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestAHostLeaseOutlivesItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ld, err := loader.New(canary{n: 20, width: 4}, 2, plain)
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 1}})
 		require.NoError(t, err)
 		for range 3 {
 			rd, err := pf.Open(t.Context())
@@ -39,7 +39,9 @@ func TestAHostLeaseOutlivesItsReader(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, rd.Close())
 			b.Release()
-			require.Equal(t, 1, pf.Stats().Pool.Free, "the only slot is back")
+			require.Zero(t, pf.Stats().Leases)
+			synctest.Wait()
+			require.Equal(t, 1, pf.Stats().Pool.Slots-pf.Stats().Pool.Free, "the only slot holds the next batch")
 		}
 		rd, err := pf.Open(t.Context())
 		require.NoError(t, err)
@@ -57,9 +59,9 @@ func TestAHostLeaseOutlivesItsReader(t *testing.T) {
 func TestCloseAndReleaseAtOnce(t *testing.T) {
 	for i := range 60 {
 		synctest.Test(t, func(t *testing.T) {
-			po := prefetch.Options{HostSlots: 3, ComputeStreams: 1 + i%3, BatchesPerCopy: 1 + i/3%3, Timing: i%2 == 0}
+			po := prefetch.Options{BatchesPerCopy: 1 + i/3%3, Timing: i%2 == 0, Streams: prefetch.Streams{Compute: 1 + i%3}, Memory: prefetch.Memory{HostSlots: 3}}
 			r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{Workers: 1, Epochs: 2}, po)
-			host, err := prefetch.NewHost(r.ld, prefetch.Options{HostSlots: 3})
+			host, err := prefetch.NewHost(r.ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
 			require.NoError(t, err)
 			for _, pf := range []*prefetch.Prefetcher{r.pf, host} {
 				rd, err := pf.Open(t.Context())
@@ -105,7 +107,7 @@ func TestCloseWhileRangesBeginAndEnd(t *testing.T) {
 	} {
 		for i := range 60 {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{Workers: 1, Epochs: 10}, prefetch.Options{ComputeStreams: 1 + i%2})
+				r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{Workers: 1, Epochs: 10}, prefetch.Options{Streams: prefetch.Streams{Compute: 1 + i%2}})
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					for r.pf.Epoch() < 10 {
@@ -133,7 +135,7 @@ func TestCloseWhileRangesBeginAndEnd(t *testing.T) {
 // compute streams live until the results' memory is free.
 func TestAMapLeftBehindIsFreedInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{Model: stages(0, 0, 2)}, 2, plain, prefetch.Options{ComputeStreams: 2, CloseTimeout: time.Second})
+		r := newRig(t, canary{n: 20, width: 4}, cpu.Options{Model: stages(0, 0, 2)}, 2, plain, prefetch.Options{CloseTimeout: time.Second, Streams: prefetch.Streams{Compute: 2}})
 		slow := func(at prefetch.Position) time.Duration { return time.Duration(at.Batch) * time.Minute }
 		for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(slow)) {
 			require.NoError(t, err)
@@ -163,16 +165,15 @@ func TestHoldingAllHostSlotsButAStuckOneFailsAtOnce(t *testing.T) {
 		}}
 		ld, err := loader.New(data, 1, loader.Options{Workers: 1})
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
 		require.NoError(t, err)
 		for _, err := range pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			<-hangs
 			break
 		}
-		_, err = pf.Open(t.Context())
 		var stuck *loader.StuckError
-		require.ErrorAs(t, err, &stuck)
+		require.ErrorAs(t, pf.Seek(1, 0), &stuck)
 		rd, err := pf.Open(t.Context())
 		require.NoError(t, err)
 		var held [2]prefetch.Batch

@@ -65,7 +65,7 @@ func TestACloseOfASampleThatDoesNotReturnIsReported(t *testing.T) {
 				o.Workers, o.GracePeriod = 1, time.Second
 				ld, err := loader.NewIterable(it, 2, o)
 				require.NoError(t, err)
-				pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
+				pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
 				require.NoError(t, err)
 				r, err := pf.Open(t.Context())
 				require.NoError(t, err)

@@ -108,7 +108,7 @@ func TestAnEdgeThatIsNeverIssuedShowsUnderAnyDelays(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					co := cpu.Options{Model: engines(modelled(l.in), 2),
 						Adversary: &cpu.Adversary{Poison: true, LateRead: true, Reorder: true, Seed: seed, Delay: 3 * ms}}
-					r := newRig(t, canary{n: 120, width: 32}, co, 4, loader.Options{Shuffle: true, Workers: 2}, prefetch.Options{Depth: 2, HostSlots: 3})
+					r := newRig(t, canary{n: 120, width: 32}, co, 4, loader.Options{Shuffle: true, Workers: 2}, prefetch.Options{Depth: 2, Memory: prefetch.Memory{HostSlots: 3}})
 					require.NoError(t, r.epochs(1, l.compute))
 					require.NoError(t, r.pf.Seek(0, 0))
 					r.tap.Arm(devicetest.Rule{Op: e.op, Event: e.event, Stream: e.stream, Swallow: true})
@@ -134,7 +134,7 @@ func TestABatchIsOnItsStreamsDevice(t *testing.T) {
 		zero := device.New(untouched)
 		drv, err := cpu.New(cpu.Options{Index: 1, Adversary: &cpu.Adversary{Poison: true, LateRead: true}})
 		require.NoError(t, err)
-		r := newRigOn(t, drv, cpuSpin, canary{n: 40, width: 9}, 4, loader.Options{Workers: 8}, prefetch.Options{ComputeStreams: 2})
+		r := newRigOn(t, drv, cpuSpin, canary{n: 40, width: 9}, 4, loader.Options{Workers: 8}, prefetch.Options{Streams: prefetch.Streams{Compute: 2}})
 		require.Contains(t, r.pf.Plan().Device, "cpu:1")
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)

@@ -24,15 +24,6 @@ func firstLine(s string) string {
 	return line
 }
 
-// news is err for the user: a fault of the device in full the first time, and without
-// its stacks from then on.
-func (p *Prefetcher) news(err error) error {
-	if errors.Is(err, device.ErrFault) && p.faulted.Swap(true) {
-		return &endedError{firstLine(err.Error()), err}
-	}
-	return err
-}
-
 func deviceEnded(err error) bool {
 	return errors.Is(err, device.ErrFault) || errors.Is(err, device.ErrClosed)
 }
@@ -68,7 +59,7 @@ func (p *Prefetcher) closeError(stopped error, left *CloseError) error {
 		left.Err, stopped = errors.Join(stopped, left.Err), nil
 	}
 	if deviceEnded(left.Err) {
-		left = &CloseError{Leased: left.Leased, Err: ended(left.Err, "Prefetcher", p.faulted.Swap(true))}
+		left = &CloseError{Leased: left.Leased, Err: ended(left.Err, "Prefetcher", p.notes.fault())}
 	}
 	return errors.Join(stopped, left)
 }

@@ -4,26 +4,26 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
+
+	"github.com/leat-go/leat/loader"
 )
 
 var (
 	// ErrEpochEnd is returned by Reader.Next behind the epoch's last batch, and
 	// from then on.
-	ErrEpochEnd = errors.New("prefetch: end of epoch")
+	ErrEpochEnd = loader.ErrEpochEnd
 	// ErrClosed is returned once the Prefetcher is closed.
-	ErrClosed = errors.New("prefetch: closed")
-	// ErrBusy is returned by Open, Batches, Seek and Restore while a Reader or a
-	// range is open, and by Next while another goroutine is in it.
+	ErrClosed = loader.ErrClosed
+	// ErrBusy is returned by Open, Start, Seek, Restore and the ranges while a Reader or
+	// a range is open, and by Next while another goroutine is in it.
 	ErrBusy = errors.New("prefetch: busy: a range or a Reader is open")
 	// ErrLeases is found in a *LeaseError.
 	ErrLeases = errors.New("every slot is leased")
 
 	// ErrMaxStreams is found in a *StreamError: as many streams use the batch already
-	// as Options.MaxStreams allows.
-	ErrMaxStreams = errors.New("as many streams use the batch already as Options.MaxStreams allows")
+	// as Options.Streams.Max allows.
+	ErrMaxStreams = errors.New("as many streams use the batch already as Options.Streams.Max allows")
 
-	errNoLoader = errors.New("prefetch: a Prefetcher needs a loader")
 	errNoStream = errors.New("the stream is nil")
 	errPageable = errors.New("a copy from pageable memory waits for compute, beyond Options.CloseTimeout")
 )
@@ -66,50 +66,28 @@ func (e *StreamError) Error() string {
 
 func (e *StreamError) Unwrap() error { return e.Err }
 
-// TransformError is an error of Transform.Apply.
-type TransformError struct {
+// StageError is an error of the user's code in a stage: a Transform's Apply, or the step
+// of a Map.
+type StageError struct {
+	// Stage is "transform" or "step".
+	Stage string
 	// Position says which batch it was.
 	Position Position
 	// Err is the user's own error, a *loader.PanicError or a *loader.GoexitError.
 	Err error
 }
 
-func (e *TransformError) Error() string {
-	return fmt.Sprintf("prefetch: transform of batch %d of epoch %d: %v", e.Position.Batch, e.Position.Epoch, e.Err)
+// The stages of a StageError.
+const (
+	inTransform = "transform"
+	inStep      = "step"
+)
+
+func (e *StageError) Error() string {
+	return fmt.Sprintf("prefetch: %s of batch %d of epoch %d: %v", e.Stage, e.Position.Batch, e.Position.Epoch, e.Err)
 }
 
-func (e *TransformError) Unwrap() error { return e.Err }
-
-// StepError is an error of the step given to Map.
-type StepError struct {
-	// Position says which batch it was.
-	Position Position
-	// Err is the user's own error, a *loader.PanicError or a *loader.GoexitError.
-	Err error
-}
-
-func (e *StepError) Error() string {
-	return fmt.Sprintf("prefetch: step of batch %d of epoch %d: %v", e.Position.Batch, e.Position.Epoch, e.Err)
-}
-
-func (e *StepError) Unwrap() error { return e.Err }
-
-// StuckError says that a Transform's Apply or a Map's step has not returned within
-// the loader's GracePeriod, or a second if that is longer, after it was asked to stop. Nothing can
-// stop it: what it may use is freed when it returns, and until then nothing else can
-// be begun.
-type StuckError struct {
-	// What is "Transform.Apply" or "the step".
-	What string
-	// Position says which batch it works on.
-	Position Position
-	// Grace is how long it was waited for.
-	Grace time.Duration
-}
-
-func (e *StuckError) Error() string {
-	return fmt.Sprintf("prefetch: %s of batch %d of epoch %d has not returned within %v", e.What, e.Position.Batch, e.Position.Epoch, e.Grace)
-}
+func (e *StageError) Unwrap() error { return e.Err }
 
 // LeaseError says that Next can't return a batch because the caller holds all the
 // slots there are. Waiting would be for ever, so Next fails at once.
@@ -130,7 +108,7 @@ func (e *LeaseError) Unwrap() error { return ErrLeases }
 // CloseError says what Close had to leave. A reaper frees what the device still
 // works on when it is done; leased batches are freed when they are released.
 type CloseError struct {
-	// Slots are the uploads that compute was still working on, and HostSlots is
+	// Slots are the device slots that compute was still working on, and HostSlots is
 	// true if copies were.
 	Slots     int
 	HostSlots bool
@@ -146,7 +124,7 @@ func (e *CloseError) Error() string {
 		parts = append(parts, "copies are still in flight")
 	}
 	if e.Slots > 0 {
-		parts = append(parts, fmt.Sprintf("%d uploads are still being read", e.Slots))
+		parts = append(parts, fmt.Sprintf("%d device slots are still being read", e.Slots))
 	}
 	if len(e.Leased) > 0 {
 		parts = append(parts, "batches are not released: "+strings.Join(e.Leased, "; "))

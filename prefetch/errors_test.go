@@ -247,21 +247,18 @@ func TestADeviceFaultIsReportedAsItself(t *testing.T) {
 func TestEveryBadOptionAtOnce(t *testing.T) {
 	ld, err := loader.New(canary{n: 10, width: 4}, 2, plain)
 	require.NoError(t, err)
-	_, err = prefetch.NewHost(ld, prefetch.Options{Depth: -2, HostSlots: -1, MinHostSlots: -3, MaxStreams: -4,
-		PinnedBytes: -5, DeviceBytes: -6, CloseTimeout: -7})
-	for _, field := range []string{"Depth is -2", "HostSlots is -1", "MinHostSlots is -3", "MaxStreams is -4",
+	_, err = prefetch.NewHost(ld, prefetch.Options{Depth: -2, CloseTimeout: -7, Streams: prefetch.Streams{Max: -4}, Memory: prefetch.Memory{HostSlots: -1, MinHostSlots: -3, PinnedBytes: -5, DeviceBytes: -6}})
+	for _, field := range []string{"Depth is -2", "HostSlots is -1", "MinHostSlots is -3", "Streams.Max is -4",
 		"PinnedBytes is -5", "DeviceBytes is -6", "CloseTimeout is -7ns"} {
 		require.ErrorContains(t, err, field)
 	}
-	_, err = prefetch.NewHost(ld, prefetch.Options{Depth: prefetch.Auto})
-	require.ErrorContains(t, err, "reserved")
 	_, err = prefetch.New(nil, ld, prefetch.Options{})
 	require.ErrorContains(t, err, "NewHost")
 	_, err = prefetch.NewHost(nil, prefetch.Options{})
 	require.ErrorContains(t, err, "loader")
 	const far = min(1<<40, math.MaxInt) // whose bookkeeping alone would exhaust memory
-	_, err = prefetch.NewHost(ld, prefetch.Options{Depth: far, HostSlots: far, MaxStreams: far, BatchesPerCopy: far, ComputeStreams: far})
-	for _, field := range []string{"Depth", "HostSlots", "MaxStreams", "BatchesPerCopy", "ComputeStreams"} {
+	_, err = prefetch.NewHost(ld, prefetch.Options{Depth: far, BatchesPerCopy: far, Streams: prefetch.Streams{Max: far, Compute: far}, Memory: prefetch.Memory{HostSlots: far}})
+	for _, field := range []string{"Depth", "HostSlots", "Streams.Max", "BatchesPerCopy", "Streams.Compute"} {
 		require.ErrorContains(t, err, fmt.Sprintf("%s is %d", field, far))
 	}
 }

@@ -18,7 +18,7 @@ func ExampleReader() {
 	ctx := context.Background()
 	ld, err := loader.New(Squares{}, 2, loader.Options{Epochs: 1})
 	check(err)
-	pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 4}) // more than are held
+	pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 4}}) // more than are held
 	check(err)
 	defer pf.Close()
 	reader, err := pf.Open(ctx)
@@ -55,7 +55,7 @@ func ExampleReader_WaitNext() {
 	ctx := context.Background()
 	ld, err := loader.New(Squares{}, 2, loader.Options{Epochs: 1})
 	check(err)
-	pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 2})
+	pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 2}})
 	check(err)
 	defer pf.Close()
 	reader, err := pf.Open(ctx)

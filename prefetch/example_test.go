@@ -143,7 +143,7 @@ func ExamplePrefetcher_Restore() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: workers + 1})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: workers + 1}})
 		if err != nil {
 			log.Fatal(err)
 		}

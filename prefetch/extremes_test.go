@@ -89,9 +89,9 @@ func TestNumbersTooLargeTogether(t *testing.T) {
 		names []string
 	}{
 		{prefetch.Options{Depth: far, BatchesPerCopy: far}, []string{"Depth", "BatchesPerCopy"}},
-		{prefetch.Options{Depth: far, MaxStreams: far}, []string{"Depth", "MaxStreams"}},
-		{prefetch.Options{BatchesPerCopy: far, MaxStreams: far}, []string{"BatchesPerCopy", "MaxStreams"}},
-		{prefetch.Options{Depth: far, HostSlots: far, Timing: true, MaxStreams: 1, BatchesPerCopy: 8}, []string{"HostSlots"}},
+		{prefetch.Options{Depth: far, Streams: prefetch.Streams{Max: far}}, []string{"Depth", "Streams.Max"}},
+		{prefetch.Options{BatchesPerCopy: far, Streams: prefetch.Streams{Max: far}}, []string{"BatchesPerCopy", "Streams.Max"}},
+		{prefetch.Options{Depth: far, Timing: true, BatchesPerCopy: 8, Streams: prefetch.Streams{Max: 1}, Memory: prefetch.Memory{HostSlots: far}}, []string{"HostSlots"}},
 	} {
 		for _, ld := range []*loader.Loader{ld, none} {
 			_, err := prefetch.New(compute, ld, c.o)

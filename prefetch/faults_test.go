@@ -40,24 +40,28 @@ var upload = []call{
 }
 
 var shapes = []shape{
-	{name: "plain", options: func(canary) prefetch.Options { return prefetch.Options{Depth: 2, HostSlots: 3} }, calls: upload},
+	{name: "plain", options: func(canary) prefetch.Options {
+		return prefetch.Options{Depth: 2, Memory: prefetch.Memory{HostSlots: 3}}
+	}, calls: upload},
 	{name: "three in a copy", options: func(canary) prefetch.Options {
-		return prefetch.Options{Depth: 2, HostSlots: 3, BatchesPerCopy: 3}
+		return prefetch.Options{Depth: 2, BatchesPerCopy: 3, Memory: prefetch.Memory{HostSlots: 9}}
 	}, calls: upload},
 	{name: "transform", options: func(data canary) prefetch.Options {
-		return prefetch.Options{Depth: 2, HostSlots: 3, Transform: passOn(cpuSpin, time.Millisecond, data)}
+		return prefetch.Options{Depth: 2, Transform: passOn(cpuSpin, time.Millisecond, data), Memory: prefetch.Memory{HostSlots: 3}}
 	}, calls: append([]call{
 		{op: devicetest.Record, event: "filled"}, {op: devicetest.Wait, event: "filled"}, {op: devicetest.Record, event: "read "},
 		{op: devicetest.Wait, event: "read "}, {op: devicetest.Launch, stream: "transform"}, {op: devicetest.CopyD2D, stream: "transform"},
 	}, upload...)},
-	{name: "map", options: func(canary) prefetch.Options { return prefetch.Options{Depth: 2, HostSlots: 3} }, mapped: true,
+	{name: "map", options: func(canary) prefetch.Options {
+		return prefetch.Options{Depth: 2, Memory: prefetch.Memory{HostSlots: 3}}
+	}, mapped: true,
 		calls: append([]call{
 			{op: devicetest.Record, event: "written"}, {op: devicetest.Wait, event: "written"}, {op: devicetest.CopyD2H, stream: "download"},
 			{op: devicetest.Record, event: "fetched"}, {op: devicetest.SynchronizeEvent, event: "fetched"},
 			{op: devicetest.CopyD2D, stream: "compute"}, {op: devicetest.Launch, stream: "compute"},
 		}, upload...)},
 	{name: "map of two streams", options: func(canary) prefetch.Options {
-		return prefetch.Options{Depth: 3, HostSlots: 3, ComputeStreams: 2, BatchesPerCopy: 2}
+		return prefetch.Options{Depth: 3, BatchesPerCopy: 2, Streams: prefetch.Streams{Compute: 2}, Memory: prefetch.Memory{HostSlots: 6}}
 	}, mapped: true, calls: append([]call{{op: devicetest.StreamDone}, {op: devicetest.Record, event: "written"}, {op: devicetest.CopyD2H, stream: "download"}}, upload...)},
 }
 
@@ -191,14 +195,16 @@ func TestADeviceThatEndsIsReportedByEveryForm(t *testing.T) {
 						start := time.Now()
 						failed := r.endless(s.mapped)
 						if seen < nth {
+							require.NoError(t, r.pf.Close())
 							t.Skip("there is no such operation")
 						}
 						require.ErrorIs(t, failed, device.ErrFault)
 						require.ErrorIs(t, failed, broken)
 						for range 2 { // and again, rather than waiting
-							for _, err := range r.pf.Batches(t.Context()) {
-								require.ErrorIs(t, err, device.ErrFault)
+							var last error
+							for _, last = range r.pf.Batches(t.Context()) {
 							}
+							require.ErrorIs(t, last, device.ErrFault)
 						}
 						require.ErrorIs(t, r.pf.Close(), device.ErrFault)
 						require.Less(t, time.Since(start), time.Minute)

@@ -81,9 +81,9 @@ func TestGPUEveryBatchOnceInOrder(t *testing.T) {
 				"plain":     {Timing: true, BatchesPerCopy: 1},
 				"auto":      {},
 				"transform": {BatchesPerCopy: 2, Transform: passOn(latch.Spin, 20*time.Microsecond, data)},
-				"streams":   {BatchesPerCopy: 3, ComputeStreams: 3},
+				"streams":   {BatchesPerCopy: 3, Streams: prefetch.Streams{Compute: 3}},
 			} {
-				po.Depth, po.HostSlots = depth, hostSlots
+				po.Depth, po.Memory.HostSlots = depth, hostSlots
 				t.Run(fmt.Sprintf("%s/depth=%d/hostslots=%d", name, depth, hostSlots), func(t *testing.T) {
 					r := gpuRig(t, 0, data, 9, loader.Options{Shuffle: true, Seed: 3, Epochs: 2}, po)
 					require.NoError(t, r.epochs(2, 100*time.Microsecond))
@@ -112,7 +112,7 @@ func TestGPUEveryEdgeIsNeeded(t *testing.T) {
 	} {
 		mutate := func(t *testing.T, l load, rule devicetest.Rule) (fired int64, err error) {
 			data := canary{n: batches * 4, width: 512}
-			po := prefetch.Options{Depth: depth, HostSlots: hostSlots, BatchesPerCopy: 1}
+			po := prefetch.Options{Depth: depth, BatchesPerCopy: 1, Memory: prefetch.Memory{HostSlots: hostSlots}}
 			if l.transform > 0 {
 				po.Transform = passOn(latch.Spin, l.transform, data)
 			}
@@ -181,7 +181,7 @@ func TestGPUEveryEdgeOfTheWayBackIsNeeded(t *testing.T) {
 }
 
 func TestGPUResultsComeBackInOrder(t *testing.T) {
-	for name, po := range map[string]prefetch.Options{"one stream": {}, "three streams": {ComputeStreams: 3}} {
+	for name, po := range map[string]prefetch.Options{"one stream": {}, "three streams": {Streams: prefetch.Streams{Compute: 3}}} {
 		for _, asFinished := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/asFinished=%v", name, asFinished), func(t *testing.T) {
 				r := gpuRig(t, 0, canary{n: 3000, width: 3001}, 16, loader.Options{Shuffle: true, Seed: 3}, po)
@@ -293,7 +293,7 @@ func TestGPUUsedOnAPeer(t *testing.T) {
 		data := canary{n: 400, width: 16 << 10} // what read copies back takes 8 MiB at most
 		rows := int64(4 * data.width)
 		r := newRigOn(t, gpu(t).Driver(), latch.Spin, data, 4, loader.Options{Shuffle: true, Epochs: 1},
-			prefetch.Options{Depth: 2, BatchesPerCopy: per, HostSlots: 3})
+			prefetch.Options{Depth: 2, BatchesPerCopy: per, Memory: prefetch.Memory{HostSlots: 3 * per}})
 		peer, err := cuda.Open(cuda.Options{Index: 1})
 		require.NoError(t, err)
 		host, err := peer.AllocHost(100*rows, device.HostOptions{})

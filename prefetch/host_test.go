@@ -51,7 +51,7 @@ func TestHostBatchesAreTheSlotsThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ld, err := loader.New(everyType(), 4, loader.Options{Workers: 2})
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 2})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 2}})
 		require.NoError(t, err)
 		memory := map[*byte]bool{}
 		for range 4 {
@@ -85,7 +85,7 @@ func TestHostLeasesReturnToTheProducers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ld, err := loader.New(canary{n: 20, width: 6}, 2, loader.Options{Workers: 2})
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
 		require.NoError(t, err)
 		rd, err := pf.Open(t.Context())
 		require.NoError(t, err)

@@ -60,7 +60,7 @@ func TestTheTailOfAStreamIsDelivered(t *testing.T) {
 					t.Run(fmt.Sprintf("samples=%d/batch=%d/depth=%d/batchespercopy=%d/workers=%d", c.samples, c.batch, depth, per, workers), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							lo := loader.Options{Workers: workers, Epochs: 2}
-							po := prefetch.Options{Depth: depth, HostSlots: 2, BatchesPerCopy: per}
+							po := prefetch.Options{Depth: depth, BatchesPerCopy: per, Memory: prefetch.Memory{HostSlots: 2 * per}}
 							r := newRig(t, canary{n: c.samples, width: 7}, adversarial(time.Millisecond), c.batch, lo, po)
 							r.overStream(nil, c.batch, lo, po)
 							for epoch := range 2 {
@@ -95,7 +95,7 @@ func TestAStreamGoesOnWhereItWasLeft(t *testing.T) {
 			all := r.until(k, "break")
 			state := r.pf.State()
 			lo.Workers = 4
-			r.overStream(nil, 4, lo, prefetch.Options{Depth: 1, HostSlots: 1})
+			r.overStream(nil, 4, lo, prefetch.Options{Depth: 1, Memory: prefetch.Memory{HostSlots: 1}})
 			require.NoError(t, r.pf.Restore(state))
 			for r.pf.Epoch() < 2 {
 				all = append(all, r.until(k, "break")...)

@@ -5,52 +5,46 @@ import (
 	"fmt"
 
 	"github.com/leat-go/leat/internal/invariants"
+	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
 
 // In a build with the tag invariants a host consumer gets each batch in memory of its
 // own, which is poison from its Release on and never used again: a slice or a tensor
 // that was kept shows NaN or -1 for good, rather than another batch's numbers, and a
-// write to it is found at the slot's next lease.
+// write to it is found at the window's next lease.
 
-// lent is the memory of the newest lease, and the slot's own.
+// lent is the memory of the newest lease, and the window's own.
 type lent struct{ memory, own []byte }
 
-// lend gives the slot's batch memory of its own.
-func (p *Prefetcher) lend(s *slot) error {
-	if !invariants.Enabled || s.host == nil {
+// lend gives the window's batch memory of its own.
+func (w *window) lend(l *loader.Layout) error {
+	if !invariants.Enabled || w.host == nil {
 		return nil
 	}
-	for i, is := range s.lent.memory {
+	for i, is := range w.lent.memory {
 		if is != poisonByte {
-			s.lent.memory = nil // it is told once
-			at := s.position()
-			return fmt.Errorf("prefetch: %s, before batch %d of epoch %d: %w", p.fieldAt(int64(i)), at.Batch, at.Epoch,
-				&pinnedpool.OverwriteError{Buffer: s.id, Offset: int64(i)})
+			w.lent.memory = nil // it is told once
+			at, where := w.position(), "between the fields"
+			if name, row, ok := fieldAt(l, int64(i)); ok {
+				where = fmt.Sprintf("field %q, row %d", name, row)
+			}
+			return fmt.Errorf("prefetch: %s, before batch %d of epoch %d: %w", where, at.Batch, at.Epoch,
+				&pinnedpool.OverwriteError{Buffer: w.id, Offset: int64(i)})
 		}
 	}
-	s.lent = lent{memory: bytes.Clone(s.host), own: s.host}
-	s.host = s.lent.memory
+	w.lent = lent{memory: bytes.Clone(w.host), own: w.host}
+	w.host = w.lent.memory
 	return nil
 }
 
 // withdraw ends what lend has given.
-func (s *slot) withdraw() {
-	if !invariants.Enabled || s.host == nil {
+func (w *window) withdraw() {
+	if !invariants.Enabled || w.host == nil {
 		return
 	}
-	for i := range s.lent.memory {
-		s.lent.memory[i] = poisonByte
+	for i := range w.lent.memory {
+		w.lent.memory[i] = poisonByte
 	}
-	s.host = s.lent.own
-}
-
-// fieldAt says whose byte of a delivered batch that is.
-func (p *Prefetcher) fieldAt(at int64) string {
-	for _, f := range p.out.Fields() {
-		if n := f.RowBytes * int64(p.out.BatchSize()); at >= f.Offset && at < f.Offset+n {
-			return fmt.Sprintf("field %q, row %d", f.Name, (at-f.Offset)/f.RowBytes)
-		}
-	}
-	return "between the fields"
+	w.host = w.lent.own
 }

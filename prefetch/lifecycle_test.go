@@ -309,7 +309,7 @@ func TestRangingBehindTheLastEpochYieldsNothing(t *testing.T) {
 func TestUsedOnLeavesTheComputeStreamsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), 2, plain,
-			prefetch.Options{ComputeStreams: 2, RoundRobin: true, BatchesPerCopy: 4, MaxStreams: 3})
+			prefetch.Options{BatchesPerCopy: 4, Streams: prefetch.Streams{Compute: 2, RoundRobin: true, Max: 3}})
 		var others []*device.Stream
 		for range 2 {
 			s, err := r.dev.NewStream(device.StreamOptions{Name: "other"})
@@ -320,7 +320,7 @@ func TestUsedOnLeavesTheComputeStreamsRoom(t *testing.T) {
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)
 			require.NoError(t, b.UsedOn(others[0]))
-			require.ErrorContains(t, b.UsedOn(others[1]), "MaxStreams")
+			require.ErrorContains(t, b.UsedOn(others[1]), "Streams.Max")
 			all = append(all, r.readOn(b, others[0], time.Millisecond))
 		}
 		require.NoError(t, r.dev.Synchronize(t.Context()))
@@ -335,7 +335,7 @@ func TestUsedOnLeavesTheComputeStreamsRoom(t *testing.T) {
 
 func TestUsedOnOrdersAnotherStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), 2, plain, prefetch.Options{Depth: 2, MaxStreams: 2})
+		r := newRig(t, canary{n: 40, width: 16}, adversarial(2*time.Millisecond), 2, plain, prefetch.Options{Depth: 2, Streams: prefetch.Streams{Max: 2}})
 		other, err := r.dev.NewStream(device.StreamOptions{Name: "other"})
 		require.NoError(t, err)
 		third, err := r.dev.NewStream(device.StreamOptions{Name: "third"})
@@ -346,7 +346,7 @@ func TestUsedOnOrdersAnotherStream(t *testing.T) {
 			require.NoError(t, b.UsedOn(other))
 			require.NoError(t, b.UsedOn(other), "a second time changes nothing")
 			require.NoError(t, b.UsedOn(r.compute))
-			require.ErrorContains(t, b.UsedOn(third), "MaxStreams")
+			require.ErrorContains(t, b.UsedOn(third), "Streams.Max")
 			all = append(all, r.readOn(b, other, 7*time.Millisecond))
 		}
 		require.NoError(t, r.dev.Synchronize(t.Context()))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -27,7 +28,7 @@ type Step func(b Batch, out Fields) error
 // step is called on a goroutine of its own, one batch after the other. Leaving the
 // loop, whatever the way, stops and joins it; the position is then behind the last
 // result yielded, so that another range goes on with the next. Errors come behind
-// the results before them: a step's as a *StepError. Map needs a device. The first
+// the results before them: a step's as a *StageError. Map needs a device. The first
 // Map allocates the results' memory, on the device and pinned, from what the slots
 // leave of the budgets; later ones of the same Output use it again.
 func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Result, error] {
@@ -44,6 +45,7 @@ func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Res
 				return
 			}
 			if err != nil {
+				m.failed = true
 				yield(Result{}, err)
 				return
 			}
@@ -54,39 +56,41 @@ func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Res
 	}
 }
 
-// downloads is the ring that brings results back.
-type downloads struct {
+// results are the results of a Map, and the streams that bring them back.
+type results struct {
 	output  Output
 	layout  *loader.Layout
 	streams []*device.Stream // one, or with AsFinished one for each compute stream
-	results []*result
+	all     []*result
 	free    chan *result
 	witness *device.Witness // the waiters: what they have seen the end of is the results' own
 }
 
-func (p *Prefetcher) newDownloads(o Output) (*downloads, error) {
-	d := &downloads{output: o, witness: p.dev.NewWitness(), free: make(chan *result, o.Slots)}
+// newResults makes what o asks for, on the device of g. What it could make before an error
+// is in it, for release.
+func newResults(g *stages, o Output) (*results, error) {
+	d := &results{output: o, witness: g.dev.NewWitness(), free: make(chan *result, o.Slots)}
 	var err error
-	if d.layout, err = loader.NewLayout(o.Fields, p.out.BatchSize()); err != nil {
+	if d.layout, err = loader.NewLayout(o.Fields, g.sizes.out.BatchSize()); err != nil {
 		return d, err
 	}
-	if err := p.fitsResults(d.layout, o.Slots); err != nil {
+	if err := g.fitsResults(d.layout, o.Slots); err != nil {
 		return d, err
 	}
 	streams := 1
 	if o.AsFinished {
-		streams = len(p.compute)
+		streams = len(g.computes.streams)
 	}
 	for range streams {
-		s, err := p.dev.NewStream(device.StreamOptions{Name: "download"})
+		s, err := g.dev.NewStream(device.StreamOptions{Name: "download"})
 		if err != nil {
 			return d, err
 		}
 		d.streams = append(d.streams, s)
 	}
 	for i := range o.Slots {
-		r, err := newResult(p.dev, d.layout, i, d.witness)
-		d.results = append(d.results, r)
+		r, err := newResult(g.dev, d.layout, i, d.witness)
+		d.all = append(d.all, r)
 		if err != nil {
 			return d, err
 		}
@@ -95,9 +99,29 @@ func (p *Prefetcher) newDownloads(o Output) (*downloads, error) {
 	return d, nil
 }
 
-func (d *downloads) release() error {
+// fitsResults holds results against what the slots leave of the budgets.
+func (g *stages) fitsResults(l *loader.Layout, slots int) error {
+	bytes := product(int64(slots), l.Size())
+	if left := g.sizes.pinned - g.pinned.pool.Stats().Bytes; bytes > left {
+		return &MemoryError{What: fmt.Sprintf("%d results of Map in pinned memory beside the host slots", slots), Bytes: bytes, Budget: max(left, 0),
+			Hint: "raise Memory.PinnedBytes, or use fewer Memory.HostSlots or Output.Slots"}
+	}
+	z := g.sizes
+	if z.options.Memory.DeviceBytes > 0 {
+		bytes = sum(bytes, z.slots)
+	} else {
+		free, _, err := g.dev.Memory()
+		if err != nil {
+			return err
+		}
+		z.device = free
+	}
+	return z.onDevice("results of Map", bytes)
+}
+
+func (d *results) release() error {
 	var errs []error
-	for _, r := range d.results {
+	for _, r := range d.all {
 		errs = append(errs, r.release())
 	}
 	for _, s := range d.streams {
@@ -112,7 +136,7 @@ func (d *downloads) release() error {
 type mapping struct {
 	p      *Prefetcher
 	reader *Reader
-	rings  *downloads
+	rings  *results
 	step   Step
 	cancel context.CancelFunc
 
@@ -124,8 +148,8 @@ type mapping struct {
 	err     error          // why there are no more steps; set before the queues are closed
 
 	// The loop's own.
-	finished bool
-	prefix   prefix
+	failed bool // it has yielded an error
+	prefix prefix
 }
 
 // An arrival is a result whose download is done, or failed.
@@ -135,32 +159,27 @@ type arrival struct {
 }
 
 func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mapping, error) {
-	if p.dev == nil {
+	g := p.stages
+	if g.dev == nil {
 		return nil, errors.New("prefetch: Map needs a device")
 	}
-	err := o.validate(p.out.BatchSize())
-	if step == nil {
-		err = errors.Join(errors.New("the step is nil"), err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("prefetch: Map: %w", err)
+	if err := o.validate(step, g.sizes.out.BatchSize()); err != nil {
+		return nil, err
 	}
 	if o.Slots == 0 {
-		o.Slots = len(p.compute) + 3
+		o.Slots = len(g.computes.streams) + 3
 	}
-	o.Fields = cloneFields(o.Fields) // the ring is kept, and the caller may change theirs
+	o.Fields = cloneFields(o.Fields) // the results are kept, and the caller may change theirs
 	reader, err := p.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	reader.ahead = true
-	p.mapping.Store(true)
-	p.users.Add(1)
-	if err := p.useDownloads(o); err != nil {
-		p.mapping.Store(false)
-		return nil, errors.Join(err, reader.close(false), p.leave())
+	p.life.must(life.MapOver)
+	if err := p.useResults(o); err != nil {
+		return nil, errors.Join(err, reader.close(false), p.unuse())
 	}
-	m := &mapping{p: p, reader: reader, rings: p.downloads, step: step,
+	m := &mapping{p: p, reader: reader, rings: p.results, step: step,
 		arrived: make(chan arrival, o.Slots), stepped: make(chan struct{})}
 	ctx, m.cancel = context.WithCancel(ctx)
 	for range m.rings.streams {
@@ -173,22 +192,22 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 	return m, nil
 }
 
-// useDownloads makes the ring, unless the last Map's serves.
-func (p *Prefetcher) useDownloads(o Output) error {
-	if d := p.downloads; d != nil {
+// useResults makes the results, unless the last Map's serve.
+func (p *Prefetcher) useResults(o Output) error {
+	if d := p.results; d != nil {
 		if reflect.DeepEqual(d.output, o) {
 			return nil
 		}
-		p.downloads = nil
+		p.results = nil
 		if err := d.release(); err != nil {
 			return err
 		}
 	}
-	d, err := p.newDownloads(o)
+	d, err := newResults(p.stages, o)
 	if err != nil {
 		return errors.Join(err, d.release())
 	}
-	p.downloads = d
+	p.results = d
 	return nil
 }
 
@@ -203,7 +222,7 @@ func (m *mapping) steps(ctx context.Context) {
 	defer func() {
 		if m.err == nil { // the step has ended this goroutine
 			at, err := m.visit.exited()
-			m.err = &StepError{Position: at, Err: err}
+			m.err = &StageError{Stage: inStep, Position: at, Err: err}
 		}
 	}()
 	for number := int64(0); ; number++ {
@@ -235,18 +254,18 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	compute := b.Stream()
 	i := 0
 	if len(m.rings.streams) > 1 {
-		i = m.p.streamIndex(compute)
+		i = m.p.stages.computes.index(compute)
 	}
-	if err := poisonMemory(compute, r.buffer.View()); err != nil {
+	if err := poisonMemory(compute, r.slot.memory); err != nil {
 		return err
 	}
-	out := r.fields(m.p.loader.Options().Seed)
+	out := r.fields(m.p.stages.seed)
 	err := m.visit.of(r.at, func() error { return m.step(b, out) })
 	if err == nil {
 		err = out.unwritten()
 	}
 	if err != nil {
-		return &StepError{Position: r.at, Err: err}
+		return &StageError{Stage: inStep, Position: r.at, Err: err}
 	}
 	if err := r.fetch(compute, m.rings.streams[i]); err != nil {
 		return err
@@ -255,23 +274,10 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	return nil
 }
 
-func (p *Prefetcher) streamIndex(s *device.Stream) int {
-	for i, c := range p.compute {
-		if c == s {
-			return i
-		}
-	}
-	panic("prefetch: a batch on a stream that isn't a compute stream")
-}
-
 // wait is a waiter: results of one stream are done in the order of its queue.
 func (m *mapping) wait(q chan *result) {
 	for r := range q {
-		err := r.fetched.Synchronize(context.Background()) // (g)
-		if err == nil {
-			err = errors.Join(m.rings.witness.HostAtRest(r.host.Bytes()), m.rings.witness.AtRest(r.buffer.View()))
-		}
-		m.arrived <- arrival{r, err} // it holds every result: this never blocks
+		m.arrived <- arrival{r, r.arrived(m.rings.witness)} // it holds every result: this never blocks
 	}
 	if m.waiting.Add(-1) == 0 {
 		close(m.arrived)
@@ -291,7 +297,7 @@ func (m *mapping) next(ctx context.Context) (*result, error) {
 			m.p.loader.Reported(m.err)
 			return nil, m.err
 		case a.err != nil:
-			return nil, m.p.news(a.err)
+			return nil, m.p.notes.news(a.err)
 		}
 		m.deliver(a.r)
 		return a.r, nil
@@ -307,15 +313,14 @@ func (m *mapping) deliver(r *result) {
 	r.generation++
 	r.leased = true
 	if after, ok := m.prefix.add(r.number, r.after); ok {
-		m.p.delivered(after)
+		m.p.place.move(after)
 	}
 }
 
 // end is the natural end, if it is one.
 func (m *mapping) end() {
-	if m.err == errEpochOver {
-		m.finished = true
-		m.p.delivered(m.p.epochAfter())
+	if m.err == errEpochOver && m.reader.begun {
+		m.p.place.move(loader.Cursor{Epoch: m.reader.epoch + 1})
 	}
 }
 
@@ -343,7 +348,7 @@ func (m *mapping) stop() {
 		case <-ticker.C:
 		}
 		if err := m.visit.stuck("the step", grace); err != nil {
-			m.p.keep(err)
+			m.p.notes.keep(err)
 			go func() { // ends when the step does
 				<-m.stepped
 				m.finish()
@@ -357,16 +362,15 @@ func (m *mapping) stop() {
 // before the ring is whole, or gone.
 func (m *mapping) finish() {
 	p := m.p
-	p.keep(m.reader.stop(m.finished))
-	ctx, cancel := context.WithTimeout(context.Background(), p.options.CloseTimeout)
+	p.notes.keep(m.reader.stop(m.failed))
+	ctx, cancel := context.WithTimeout(context.Background(), p.closeTimeout())
 	defer cancel()
 	err := m.collect(ctx)
-	if len(m.rings.free) < len(m.rings.results) || err != nil {
+	if len(m.rings.free) < len(m.rings.all) || err != nil {
 		m.drop(ctx)
 	}
-	p.mapping.Store(false)
-	p.reading.Store(false)
-	p.keep(p.leave())
+	p.life.must(life.EndRead)
+	p.notes.keep(p.unuse())
 }
 
 // collect takes back the results whose downloads end, until the waiters have ended.
@@ -388,12 +392,12 @@ func (m *mapping) collect(ctx context.Context) error {
 // device still works on it.
 func (m *mapping) drop(ctx context.Context) {
 	p, d := m.p, m.rings
-	p.downloads = nil
+	p.results = nil
 	free := func(ctx context.Context) error {
 		if err := m.collect(ctx); err != nil { // the waiters use it yet
 			return err
 		}
-		for _, s := range append(append([]*device.Stream(nil), p.compute...), d.streams...) {
+		for _, s := range append(append([]*device.Stream(nil), p.stages.computes.streams...), d.streams...) {
 			if err := rest(ctx, s); err != nil {
 				return err
 			}
@@ -401,7 +405,7 @@ func (m *mapping) drop(ctx context.Context) {
 		return d.release()
 	}
 	if err := free(ctx); err != nil {
-		p.users.Add(1)
+		p.life.must(life.Use)
 		done := make(chan struct{})
 		p.mu.Lock()
 		p.reapers = append(p.reapers, done)
@@ -412,7 +416,7 @@ func (m *mapping) drop(ctx context.Context) {
 			p.reapers = slices.DeleteFunc(p.reapers, func(c chan struct{}) bool { return c == done })
 			p.mu.Unlock()
 			close(done)
-			p.keep(errors.Join(err, p.leave()))
+			p.notes.keep(errors.Join(err, p.unuse()))
 		}()
 	}
 }

@@ -69,9 +69,9 @@ func TestResultsComeBackBesideUploadAndCompute(t *testing.T) {
 		{10 * ms, 10 * ms, 30 * ms, 10, prefetch.Options{}, 1, 320 * ms},
 		{10 * ms, 30 * ms, 10 * ms, 10, prefetch.Options{Depth: 1}, 1, 410 * ms}, // copy and compute in turn
 		// Two streams on two engines: compute of two batches overlaps, and a pair takes 30.
-		{10 * ms, 30 * ms, 10 * ms, 10, prefetch.Options{ComputeStreams: 2, RoundRobin: true, Depth: 4}, 2, 180 * ms},
+		{10 * ms, 30 * ms, 10 * ms, 10, prefetch.Options{Depth: 4, Streams: prefetch.Streams{Compute: 2, RoundRobin: true}}, 2, 180 * ms},
 	} {
-		t.Run(fmt.Sprintf("%v/%v/%v/batches=%d/depth=%d/streams=%d", c.in, c.compute, c.out, c.batches, c.po.Depth, c.po.ComputeStreams), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v/%v/%v/batches=%d/depth=%d/streams=%d", c.in, c.compute, c.out, c.batches, c.po.Depth, c.po.Streams.Compute), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, canary{n: c.batches, width: 8}, cpu.Options{Model: stages(c.in, c.out, c.engines)},
 					1, loader.Options{Workers: 2}, c.po)
@@ -111,7 +111,7 @@ func TestResultsAsTheyFinish(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 8, width: 8}, cpu.Options{Model: stages(0, 0, 2)}, 1, loader.Options{Workers: 2},
-			prefetch.Options{ComputeStreams: 2, Depth: 8})
+			prefetch.Options{Depth: 8, Streams: prefetch.Streams{Compute: 2}})
 		slowFirst := func(at prefetch.Position) time.Duration {
 			if at.Batch == 0 {
 				return 100 * ms
@@ -141,7 +141,7 @@ func TestLeavingAMapKeepsThePositionBehindTheLastResult(t *testing.T) {
 		for stop := 1; stop <= 12; stop++ {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, canary{n: 23, width: 8}, adversarial(2*time.Millisecond), 2, loader.Options{Shuffle: true, Workers: 2, Epochs: 2},
-					prefetch.Options{BatchesPerCopy: per, ComputeStreams: 2})
+					prefetch.Options{BatchesPerCopy: per, Streams: prefetch.Streams{Compute: 2}})
 				next := 0
 				for turn := 0; r.pf.Epoch() < 2; turn++ {
 					n := 0
@@ -182,7 +182,7 @@ func TestAStepsErrorComesBehindTheResultsBeforeIt(t *testing.T) {
 					}
 					failures++
 					require.ErrorIs(t, err, boom)
-					var step *prefetch.StepError
+					var step *prefetch.StageError
 					require.ErrorAs(t, err, &step)
 					require.Equal(t, 6, step.Position.Batch)
 				}
@@ -218,7 +218,7 @@ func TestATransformsErrorHasItsPlace(t *testing.T) {
 				continue
 			}
 			require.ErrorIs(t, err, boom)
-			var where *prefetch.TransformError
+			var where *prefetch.StageError
 			require.ErrorAs(t, err, &where)
 			require.Equal(t, 4, where.Position.Batch)
 		}
@@ -281,7 +281,7 @@ func TestMapRefusesWhatItCannotDo(t *testing.T) {
 		r := newRig(t, canary{n: 4, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{})
 		for _, err := range r.pf.Map(t.Context(), prefetch.Output{Slots: -1}, nil) {
 			require.ErrorContains(t, err, "Output.Slots is -1")
-			require.ErrorContains(t, err, "Output.Fields has no field")
+			require.ErrorContains(t, err, "Output.Fields is empty")
 		}
 		r.close()
 	})
@@ -292,7 +292,7 @@ func TestHostConsumersHaveTransformsToo(t *testing.T) {
 		data := canary{n: 11, width: 5}
 		ld, err := loader.New(data, 3, loader.Options{Shuffle: true, Workers: 2, Epochs: 2})
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, time.Millisecond, data), HostSlots: 2})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: passOn(cpuSpin, time.Millisecond, data), Memory: prefetch.Memory{HostSlots: 2}})
 		require.NoError(t, err)
 		n := 0
 		for pf.Epoch() < 2 {

@@ -60,7 +60,7 @@ func TestNobodyGetsInBeforeAMapHasEnded(t *testing.T) {
 						busy = false
 						check := func(err error) bool {
 							busy = errors.Is(err, prefetch.ErrBusy)
-							var stuck *prefetch.StuckError // of the first, told to the next
+							var stuck *loader.StuckError // of the first, told to the next
 							if busy || errors.As(err, &stuck) {
 								busy = true
 								time.Sleep(time.Millisecond)
@@ -105,7 +105,7 @@ func TestNobodyGetsInBeforeAMapHasEnded(t *testing.T) {
 func TestCloseBesideAMapThatEnds(t *testing.T) {
 	for wait := range 12 {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 60, width: 8}, adversarial(time.Millisecond), 2, graceful, prefetch.Options{ComputeStreams: 2})
+			r := newRig(t, canary{n: 60, width: 8}, adversarial(time.Millisecond), 2, graceful, prefetch.Options{Streams: prefetch.Streams{Compute: 2}})
 			left := make(chan struct{})
 			go func() {
 				defer close(left)

@@ -16,7 +16,6 @@ import (
 	"github.com/leat-go/leat/device/devicetest"
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
-	"github.com/leat-go/leat/pinnedpool"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -40,27 +39,24 @@ func TestMemoryThatIsNotThereIsATypedErrorAndLeavesNothing(t *testing.T) {
 		po   prefetch.Options
 		want string
 	}{
-		"pinned, by the device": {cpu.Options{PinnedBytes: arenaBytes + 2*slot}, prefetch.Options{}, "ulimit"},
-		"pinned, by the budget": {cpu.Options{}, prefetch.Options{PinnedBytes: 8*slot - 1}, "budget"},
-		"too few even so":       {cpu.Options{PinnedBytes: arenaBytes + 2*slot}, prefetch.Options{MinHostSlots: 3}, "ulimit"},
-		"device, by the device": {cpu.Options{MemoryBytes: 2*slot + 1000}, prefetch.Options{}, "free"},
-		"device, by the budget": {cpu.Options{}, prefetch.Options{DeviceBytes: 2 * slot}, "raise DeviceBytes"},
+		"pinned, by the device":   {cpu.Options{PinnedBytes: arenaBytes + 2*slot}, prefetch.Options{}, "ulimit"},
+		"pinned, by the budget":   {cpu.Options{}, prefetch.Options{Memory: prefetch.Memory{PinnedBytes: 8*slot - 1}}, "budget"},
+		"pinned, too few even so": {cpu.Options{PinnedBytes: arenaBytes + 2*slot}, prefetch.Options{Memory: prefetch.Memory{MinHostSlots: 3}}, "ulimit"},
+		"device, by the device":   {cpu.Options{MemoryBytes: 2*slot + 1000}, prefetch.Options{}, "free"},
+		"device, by the budget":   {cpu.Options{}, prefetch.Options{Memory: prefetch.Memory{DeviceBytes: 2 * slot}}, "raise Memory.DeviceBytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, canary{n: 4, width: 1}, c.co, 1, loader.Options{}, prefetch.Options{HostSlots: 1, Depth: 1})
+			r := newRig(t, canary{n: 4, width: 1}, c.co, 1, loader.Options{}, prefetch.Options{Depth: 1, Memory: prefetch.Memory{HostSlots: 1}})
 			before := r.dev.Usage()
 			ld, err := loader.New(wide, 4, loader.Options{Workers: 1})
 			require.NoError(t, err)
 			_, err = prefetch.New(r.compute, ld, c.po)
 			require.ErrorIs(t, err, device.ErrOutOfMemory)
 			require.ErrorContains(t, err, c.want)
-			var pinned *pinnedpool.MemoryError
-			if strings.HasPrefix(name, "device") {
-				require.NotErrorAs(t, err, &pinned)
-			} else {
-				require.ErrorAs(t, err, &pinned)
-				require.Equal(t, slot, pinned.SlotBytes)
-			}
+			var memory *prefetch.MemoryError
+			require.ErrorAs(t, err, &memory)
+			require.Contains(t, memory.What, strings.Fields(name)[0][:6], "which memory")
+			require.Less(t, memory.Budget, memory.Bytes)
 			after := r.dev.Usage()
 			after.Allocations = before.Allocations
 			require.Equal(t, before, after)
@@ -75,7 +71,7 @@ func TestFewerSlotsWhereMemoryIsShortAreInThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(time.Millisecond)
 		co.PinnedBytes = arenaBytes + 3*slot + slot/2
-		r := newRig(t, wide, co, 4, loader.Options{Workers: 2}, prefetch.Options{MinHostSlots: 2})
+		r := newRig(t, wide, co, 4, loader.Options{Workers: 2}, prefetch.Options{Memory: prefetch.Memory{MinHostSlots: 2}})
 		plan := r.pf.Plan()
 		require.Equal(t, 3, plan.HostSlots)
 		require.Equal(t, 3*slot, plan.HostBytes)
@@ -91,7 +87,7 @@ func TestPageableSlotsAreInThePlanAndInTheStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(time.Millisecond)
 		co.PinnedBytes = arenaBytes + slot
-		r := newRig(t, wide, co, 4, loader.Options{Workers: 2}, prefetch.Options{Pageable: true})
+		r := newRig(t, wide, co, 4, loader.Options{Workers: 2}, prefetch.Options{Memory: prefetch.Memory{Pageable: true}})
 		plan := r.pf.Plan()
 		require.Equal(t, "pageable", plan.HostMemory)
 		require.Contains(t, plan.String(), "don't overlap compute")
@@ -132,11 +128,11 @@ func TestAConsumerThatNeverConsumesCostsOnlyTheSlots(t *testing.T) {
 					var read atomic.Int64
 					data := canary{n: 10_000, width: 100, read: func(context.Context, int) error { read.Add(1); return nil }}
 					r := newRig(t, data, adversarial(time.Millisecond), 4, loader.Options{Workers: workers},
-						prefetch.Options{Depth: c.depth, HostSlots: c.hostSlots, BatchesPerCopy: c.per})
+						prefetch.Options{Depth: c.depth, BatchesPerCopy: c.per, Memory: prefetch.Memory{HostSlots: c.hostSlots * c.per}})
 					before := r.dev.Usage()
 					plan := r.pf.Plan()
 					require.Equal(t, c.depth, plan.Depth)
-					require.Equal(t, c.hostSlots, plan.HostSlots)
+					require.Equal(t, c.hostSlots*c.per, plan.HostSlots)
 					require.EqualValues(t, c.depth, before.Buffers)
 					require.Equal(t, plan.HostBytes+arenaBytes, before.PinnedBytes)
 
@@ -168,7 +164,7 @@ func TestNothingIsAllocatedEpochAfterEpoch(t *testing.T) {
 	data := canary{n: 18, width: 8}
 	for name, po := range map[string]prefetch.Options{
 		"plain": {}, "timing": {Timing: true}, "three in a copy": {BatchesPerCopy: 3},
-		"transform": {Transform: passOn(cpuSpin, 0, data)}, "two streams": {ComputeStreams: 2},
+		"transform": {Transform: passOn(cpuSpin, 0, data)}, "two streams": {Streams: prefetch.Streams{Compute: 2}},
 	} {
 		for _, mapped := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/map=%v", name, mapped), func(t *testing.T) {
@@ -225,7 +221,7 @@ func TestProgressNeverExceedsTheTotal(t *testing.T) {
 		}
 		s := r.pf.Stats()
 		require.Equal(t, prefetch.Stats{Batches: 22, Samples: 84, Uploads: 22}, prefetch.Stats{Batches: s.Batches, Samples: s.Samples, Uploads: s.Uploads})
-		require.Equal(t, 20*r.pf.Plan().SlotBytes+2*2*(8+4), s.Bytes, "short batches travel without their tail")
+		require.Equal(t, 20*r.pf.Plan().BatchBytes+2*2*(8+4), s.Bytes, "short batches travel without their tail")
 		r.close()
 	})
 }
@@ -257,7 +253,7 @@ func TestFieldsAndBatchesOfNoBytes(t *testing.T) {
 				r := newRig(t, canary{n: 4, width: 1}, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
 				ld, err := loader.New(hollow{all}, 4, loader.Options{Workers: 2, Epochs: 2})
 				require.NoError(t, err)
-				pf, err := prefetch.New(r.compute, ld, prefetch.Options{Depth: 2, HostSlots: 2})
+				pf, err := prefetch.New(r.compute, ld, prefetch.Options{Depth: 2, Memory: prefetch.Memory{HostSlots: 2}})
 				require.NoError(t, err)
 				rows := 0
 				for pf.Epoch() < 2 {
@@ -304,11 +300,11 @@ func TestThePlanCountsEveryByteOnTheDevice(t *testing.T) {
 			r := newRig(t, wide, cpu.Options{}, 4, loader.Options{Workers: 1}, po)
 			bytes := r.pf.Plan().DeviceBytes
 			require.Equal(t, r.dev.Usage().DeviceBytes-r.before.DeviceBytes, bytes)
-			po.DeviceBytes = bytes
+			po.Memory.DeviceBytes = bytes
 			exact, err := prefetch.New(r.compute, r.ld, po)
 			require.NoError(t, err)
 			require.NoError(t, exact.Close())
-			po.DeviceBytes--
+			po.Memory.DeviceBytes--
 			_, err = prefetch.New(r.compute, r.ld, po)
 			require.ErrorIs(t, err, device.ErrOutOfMemory)
 			r.close()

@@ -31,7 +31,7 @@ var forms = []struct {
 		return newRig(t, data, adversarial(time.Millisecond), batchSize, lo, po).pf
 	}},
 	{"host", func(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options, _ time.Duration) *prefetch.Prefetcher {
-		po.HostSlots = 3
+		po.Memory.HostSlots = 3
 		return hostOf(t, data, batchSize, lo, po)
 	}},
 	{"host with transform", func(t *testing.T, data canary, batchSize int, lo loader.Options, po prefetch.Options, busy time.Duration) *prefetch.Prefetcher {

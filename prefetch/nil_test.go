@@ -20,7 +20,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 			n++
 		}
 		require.Equal(t, 1, n)
-		require.ErrorContains(t, err, "the step is nil")
+		require.ErrorContains(t, err, "step is nil")
 		require.Zero(t, r.pf.State().Position)
 		require.Len(t, r.until(100, "break"), 10, "nothing was taken")
 		r.close()

@@ -48,19 +48,19 @@ func (o *once) iterable() loader.Iterable {
 // pipelines are the kinds there are, over the same loader.
 var pipelines = map[string]func(r *rig, ld *loader.Loader) (*prefetch.Prefetcher, error){
 	"device": func(r *rig, ld *loader.Loader) (*prefetch.Prefetcher, error) {
-		return prefetch.New(r.compute, ld, prefetch.Options{HostSlots: 2, BatchesPerCopy: 1})
+		return prefetch.New(r.compute, ld, prefetch.Options{BatchesPerCopy: 1, Memory: prefetch.Memory{HostSlots: 2}})
 	},
 	"several in a copy": func(r *rig, ld *loader.Loader) (*prefetch.Prefetcher, error) {
-		return prefetch.New(r.compute, ld, prefetch.Options{HostSlots: 2, BatchesPerCopy: 3})
+		return prefetch.New(r.compute, ld, prefetch.Options{BatchesPerCopy: 3, Memory: prefetch.Memory{HostSlots: 6}})
 	},
 	"transform": func(r *rig, ld *loader.Loader) (*prefetch.Prefetcher, error) {
 		return prefetch.New(r.compute, ld, prefetch.Options{Transform: passOn(cpuSpin, time.Millisecond, r.data)})
 	},
 	"pageable": func(r *rig, ld *loader.Loader) (*prefetch.Prefetcher, error) {
-		return prefetch.New(r.compute, ld, prefetch.Options{Depth: 2, Pageable: true})
+		return prefetch.New(r.compute, ld, prefetch.Options{Depth: 2, Memory: prefetch.Memory{Pageable: true}})
 	},
 	"host": func(_ *rig, ld *loader.Loader) (*prefetch.Prefetcher, error) {
-		return prefetch.NewHost(ld, prefetch.Options{HostSlots: 3})
+		return prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
 	},
 }
 

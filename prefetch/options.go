@@ -6,68 +6,97 @@ import (
 	"time"
 )
 
-// Auto is reserved for a depth that adapts itself.
-const Auto = -1
-
 // Options tunes a Prefetcher. The zero value is ready to use.
 type Options struct {
-	// Depth is the number of batches resident on the device. 0 means 3: one in
-	// use, one ready, one in flight. 1 disables overlap: the benchmarks' baseline.
-	// Without a device it counts only with a Transform, whose output it holds.
+	// Depth is the number of device slots, each of the batches of one copy. 0 means 3:
+	// one in use, one ready, one in flight. 1 disables overlap: the benchmarks'
+	// baseline. Without a device it counts only with a Transform, whose output it holds.
 	Depth int
-	// HostSlots is the number of pinned host slots, each of one batch, or of
-	// BatchesPerCopy. 0 means 8 where a slot is smaller than 1 MiB, and for larger
-	// ones as many as make 128 MiB, from 3 to 16. All workers fill one batch together,
-	// whatever their number, so that few large slots keep the bus busy, and a ring
-	// that fits the processor's cache is read from there: with 38 MB a batch 3 slots
-	// reached the bus's own rate and 8 four fifths of it. Small ones pass so fast that
-	// it takes more of them to cover the time in which goroutines wake.
-	HostSlots int
-	// BatchesPerCopy is how many consecutive batches travel in one upload, where
-	// the producers are ahead. A slot of Depth and of HostSlots then holds that
-	// many. 0 leaves it to New: as many as make 4 MiB on a GPU, whose bus is slow
-	// with small copies, within the budgets and the epoch, and 1 elsewhere, with
-	// Depth 1, and without a device.
+	// BatchesPerCopy is how many consecutive batches travel in one copy at most, where
+	// the producers are ahead. 0 leaves it to New: as many as make 4 MiB on a GPU, whose
+	// bus is slow with small copies, within the budgets and the epoch, and 1 elsewhere,
+	// with Depth 1, and without a device.
 	BatchesPerCopy int
 	// Transform, if not nil, is done to every batch on the device before it is
 	// delivered, or by the CPU device for a host consumer.
 	Transform *Transform `json:"-"`
-	// ComputeStreams is how many streams compute on batches side by side: New's own
-	// and others that it makes. 0 means 1. Batches are delivered in order; each
-	// goes to the next stream that is idle, or else the next in turn: Batch.Stream, and
-	// not New's own, is the one to submit its work to.
-	ComputeStreams int
-	// RoundRobin gives batches to the compute streams in turn, idle or not.
-	RoundRobin bool
-	// MinHostSlots is how few host slots will do where there is no memory for
-	// HostSlots. 0 means HostSlots: fewer is an error.
-	MinHostSlots int
-	// MaxStreams is the number of streams that may use one batch, all compute
-	// streams included: the rest, beyond ComputeStreams, is for UsedOn. 0 means
-	// ComputeStreams + 3.
-	MaxStreams int
-	// PinnedBytes is the budget for host slots and Map's results. 0 means a quarter
-	// of the memory this process may use.
-	PinnedBytes int64
-	// DeviceBytes is the budget for device slots, what a transform needs and Map's
-	// results. 0 means what the device has free.
-	DeviceBytes int64
-	// Pageable allows host slots that aren't page-locked where the device refuses
-	// to lock memory. Copies from them don't overlap anything.
-	Pageable bool
+	// Streams says which streams work on batches.
+	Streams Streams
+	// Memory says how much memory batches may take, and of what kind it is.
+	Memory Memory
 	// Timing measures on the device how long compute waited for copies, by timed
-	// events: three more records a batch.
+	// events: three more records a copy.
 	Timing bool
 	// CloseTimeout is how long Close waits for work on the device, and the end of a
 	// range for a copy from pageable memory. 0 means 5 s.
 	CloseTimeout time.Duration
 }
 
+// Streams says which streams work on batches. The zero value is the user's own stream
+// alone.
+type Streams struct {
+	// Compute is how many streams compute on batches side by side: New's own and others
+	// that it makes. 0 means 1. Batches are delivered in order, each to the stream with
+	// the fewest that it has not finished: Batch.Stream, and not New's own, is the one to
+	// submit its work to.
+	Compute int
+	// Max is the number of streams that may use one batch, all compute streams included:
+	// the rest, beyond Compute, is for Batch.UsedOn. 0 means Compute + 3.
+	Max int
+	// RoundRobin gives batches to the compute streams in turn, whatever they have to do.
+	RoundRobin bool
+}
+
+// Memory says how much memory batches may take. The zero value leaves it to New.
+type Memory struct {
+	// PinnedBytes is the budget for pinned memory: the host slots and Map's results. 0
+	// means a quarter of the memory that this process may use.
+	PinnedBytes int64
+	// DeviceBytes is the budget for device memory: device slots, what a Transform needs
+	// and Map's results. 0 means what the device has free.
+	DeviceBytes int64
+	// HostSlots is how many batches have room in pinned memory. 0 means 8 where a batch
+	// is smaller than 1 MiB, and for larger ones as many as make 128 MiB, from 3 to 16;
+	// with several batches a copy the same for what one copy carries. All workers fill
+	// one batch together, whatever their number, so that few large slots keep the bus
+	// busy, and memory that fits the processor's cache is read from there: with 38 MB a
+	// batch 3 slots reached the bus's own rate and 8 four fifths of it. Small ones pass
+	// so fast that it takes more of them to cover the time in which goroutines wake.
+	HostSlots int
+	// MinHostSlots is how few host slots will do where there is no memory for HostSlots.
+	// 0 means HostSlots: fewer is an error.
+	MinHostSlots int
+	// Pageable allows host slots that aren't page-locked where the device refuses to lock
+	// memory. Copies from them don't overlap anything.
+	Pageable bool
+}
+
+// OptionError is a value that an option can't have.
+type OptionError struct {
+	// Option is the parameter, or the field of Options, Transform or Output.
+	Option string
+	// Value is what was found, Want what may be there.
+	Value any
+	Want  string
+	// Err is why, where another package says so.
+	Err error
+}
+
+func (e *OptionError) Error() string {
+	s := fmt.Sprintf("prefetch: %s is %v, want %s", e.Option, e.Value, e.Want)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *OptionError) Unwrap() error { return e.Err }
+
 const (
 	defaultDepth     = 3
 	defaultHostSlots = 8
-	// From largeSlot on it is hostSlotsBytes that a ring takes, in no fewer and no more
-	// slots than these.
+	// From largeSlot on it is hostSlotsBytes that the host slots take, in no fewer and no
+	// more than these.
 	largeSlot      = 1 << 20
 	hostSlotsBytes = 128 << 20
 	leastHostSlots = 3
@@ -83,46 +112,45 @@ const (
 	most = 1 << 16
 )
 
-// validate is every mistake in o, for a loader's batch size.
-func (o Options) validate(batch int) error {
-	var errs []error
-	count := func(name string, v int) {
-		if v < 0 || v > most {
-			errs = append(errs, fmt.Errorf("%s is %d, want 0 (the default) to %d", name, v, most))
-		}
+// checks collects mistakes in options.
+type checks []error
+
+func (c *checks) that(ok bool, option string, value any, want string) {
+	if !ok {
+		*c = append(*c, &OptionError{Option: option, Value: value, Want: want})
 	}
-	if o.Depth == Auto {
-		errs = append(errs, errors.New("Depth is Auto (-1), which is reserved: want 0 or more"))
-	} else {
-		count("Depth", o.Depth)
-	}
-	count("HostSlots", o.HostSlots)
-	count("MinHostSlots", o.MinHostSlots)
-	count("MaxStreams", o.MaxStreams)
-	count("BatchesPerCopy", o.BatchesPerCopy)
-	count("ComputeStreams", o.ComputeStreams)
-	if o.MaxStreams > 0 && o.MaxStreams < o.ComputeStreams {
-		errs = append(errs, fmt.Errorf("MaxStreams is %d, want at least ComputeStreams (%d)", o.MaxStreams, o.ComputeStreams))
-	}
-	if o.Transform != nil {
-		errs = append(errs, o.Transform.validate(batch))
-	}
-	if o.MinHostSlots > o.HostSlots && o.HostSlots > 0 {
-		errs = append(errs, fmt.Errorf("MinHostSlots is %d, want at most HostSlots (%d)", o.MinHostSlots, o.HostSlots))
-	}
-	if o.PinnedBytes < 0 {
-		errs = append(errs, fmt.Errorf("PinnedBytes is %d, want 0 or more", o.PinnedBytes))
-	}
-	if o.DeviceBytes < 0 {
-		errs = append(errs, fmt.Errorf("DeviceBytes is %d, want 0 or more", o.DeviceBytes))
-	}
-	if o.CloseTimeout < 0 {
-		errs = append(errs, fmt.Errorf("CloseTimeout is %v, want 0 or more", o.CloseTimeout))
-	}
-	return errors.Join(errs...)
 }
 
-// withDefaults is o with its zero values replaced, but for those that size chooses.
+func (c *checks) count(option string, n int) {
+	c.that(n >= 0 && n <= most, option, n, fmt.Sprintf("0 (the default) to %d", most))
+}
+
+func (c *checks) err() error { return errors.Join(*c...) }
+
+// validate is every mistake in o, for a loader's batch size.
+func (o Options) validate(batch int) error {
+	var c checks
+	c.count("Depth", o.Depth)
+	c.count("BatchesPerCopy", o.BatchesPerCopy)
+	c.count("Streams.Compute", o.Streams.Compute)
+	c.count("Streams.Max", o.Streams.Max)
+	c.that(o.Streams.Max <= 0 || o.Streams.Max >= o.Streams.Compute, "Streams.Max", o.Streams.Max,
+		fmt.Sprintf("0 (the default), or at least Streams.Compute (%d)", o.Streams.Compute))
+	m := o.Memory
+	c.count("Memory.HostSlots", m.HostSlots)
+	c.count("Memory.MinHostSlots", m.MinHostSlots)
+	c.that(m.HostSlots <= 0 || m.MinHostSlots <= m.HostSlots, "Memory.MinHostSlots", m.MinHostSlots,
+		fmt.Sprintf("at most Memory.HostSlots (%d)", m.HostSlots))
+	c.that(m.PinnedBytes >= 0, "Memory.PinnedBytes", m.PinnedBytes, "0 (a quarter of the memory) or more")
+	c.that(m.DeviceBytes >= 0, "Memory.DeviceBytes", m.DeviceBytes, "0 (what is free) or more")
+	c.that(o.CloseTimeout >= 0, "CloseTimeout", o.CloseTimeout, "0 (5 s) or more")
+	if o.Transform != nil {
+		o.Transform.validate(&c, batch)
+	}
+	return c.err()
+}
+
+// withDefaults is o with its zero values replaced, except for those that fit chooses.
 func (o Options) withDefaults() Options {
 	def := func(v *int, d int) {
 		if *v == 0 {
@@ -130,8 +158,8 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	def(&o.Depth, defaultDepth)
-	def(&o.ComputeStreams, 1)
-	def(&o.MaxStreams, o.ComputeStreams+3)
+	def(&o.Streams.Compute, 1)
+	def(&o.Streams.Max, o.Streams.Compute+3)
 	if o.CloseTimeout == 0 {
 		o.CloseTimeout = defaultCloseTimeout
 	}

@@ -44,7 +44,7 @@ func TestAProducerThatKeepsItsSliceIsFound(t *testing.T) {
 			var kept []uint8
 			ld, err := loader.New(hoarder{&kept}, 4, loader.Options{Workers: 1})
 			require.NoError(t, err)
-			po := prefetch.Options{HostSlots: 2, BatchesPerCopy: 1}
+			po := prefetch.Options{BatchesPerCopy: 1, Memory: prefetch.Memory{HostSlots: 2}}
 			pf, err := prefetch.New(r.compute, ld, po)
 			if host {
 				require.NoError(t, pf.Close())

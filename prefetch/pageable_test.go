@@ -31,7 +31,7 @@ func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 					require.NoError(t, err)
 					compute, err := dev.NewStream(device.StreamOptions{})
 					require.NoError(t, err)
-					pf, err := prefetch.New(compute, ld, prefetch.Options{Pageable: true, BatchesPerCopy: per, CloseTimeout: 100 * time.Millisecond})
+					pf, err := prefetch.New(compute, ld, prefetch.Options{BatchesPerCopy: per, CloseTimeout: 100 * time.Millisecond, Memory: prefetch.Memory{Pageable: true}})
 					require.NoError(t, err)
 					require.Equal(t, "pageable", pf.Plan().HostMemory)
 					rd, err := pf.Open(t.Context())
@@ -66,9 +66,15 @@ func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 						start = time.Now()
 						return left
 					}
-					limited(rd.Close())
+					require.NoError(t, rd.Close())
 					switch then {
 					case "range":
+						ctx, cancel := context.WithCancel(t.Context())
+						cancel()
+						for _, err := range pf.Batches(ctx) { // which stops the producers
+							require.ErrorIs(t, err, context.Canceled)
+						}
+						start = time.Now()
 						_, err := pf.Open(t.Context())
 						limited(err)
 						require.NoError(t, compute.Synchronize(t.Context()))

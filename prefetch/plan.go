@@ -18,18 +18,18 @@ type Plan struct {
 	// transform works with beside them.
 	Depth       int
 	DeviceBytes int64
-	// BatchesPerCopy is how many batches a slot holds and an upload carries at most.
+	// BatchesPerCopy is how many batches a device slot holds and a copy carries at most.
 	BatchesPerCopy int
 	// ComputeStreams is the number of compute streams.
 	ComputeStreams int
-	// HostSlots is the number of host slots, HostBytes their memory, and
+	// HostSlots is the number of batches that have room in pinned memory, HostBytes that memory, and
 	// HostMemory what kind of memory it is: "pinned" or "pageable".
 	HostSlots  int
 	HostBytes  int64
 	HostMemory string
-	// SlotBytes is the size of a full batch, packed.
-	SlotBytes int64
-	Fields    []loader.FieldLayout
+	// BatchBytes is the size of a full batch, packed.
+	BatchBytes int64
+	Fields     []loader.FieldLayout
 	// Delivered are the fields behind the transform, nil without one.
 	Delivered []loader.FieldLayout
 	// BatchSize is the rows of a full batch, BatchesPerEpoch this rank's batches in
@@ -47,35 +47,38 @@ type Plan struct {
 // Plan says what was decided. It doesn't change.
 func (p *Prefetcher) Plan() Plan { return p.plan }
 
-func (p *Prefetcher) makePlan() Plan {
-	lo := p.loader.Options()
-	pool := p.pool.Stats()
+func makePlan(g *stages, ld *loader.Loader) Plan {
+	lo, z, o := ld.Options(), &g.sizes, g.sizes.options
+	pool := g.pinned.pool.Stats()
 	plan := Plan{
-		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", SlotBytes: p.layout.Size(),
-		Fields: p.layout.Fields(), BatchSize: p.layout.BatchSize(), BatchesPerEpoch: -1,
-		Epochs: lo.Epochs, Workers: lo.Workers, Options: p.options,
-		Goroutines: lo.Workers + 1, // and the loader's dispatcher
+		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", BatchBytes: z.in.Size(),
+		Fields: z.in.Fields(), BatchSize: z.in.BatchSize(), BatchesPerEpoch: -1,
+		Epochs: lo.Epochs, Workers: lo.Workers, Options: o,
+		Goroutines: lo.Workers + 2, // and the loader's dispatcher, and the uploader
 	}
-	if n, known := p.loader.Batches(); known {
+	if n, known := ld.Batches(); known {
 		plan.BatchesPerEpoch = n
 	}
 	if pool.Pageable {
 		plan.HostMemory = "pageable"
 		plan.Notes = append(plan.Notes, "the device refused pinned memory: copies from pageable memory don't overlap compute")
 	}
-	if pool.Slots < p.options.HostSlots {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("%d host slots instead of %d: there is no memory for more", pool.Slots, p.options.HostSlots))
+	if pool.Slots < o.Memory.HostSlots {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("%d host slots instead of %d: there is no memory for more", pool.Slots, o.Memory.HostSlots))
 	}
-	if p.carriers != nil {
-		plan.Goroutines += 2 // the uploader and the recycler
+	if g.ring != nil {
+		plan.Goroutines++ // the recycler
 	}
-	if p.transform != nil {
-		plan.Delivered = p.out.Fields()
+	if g.transform != nil {
+		plan.Delivered = z.out.Fields()
 	}
-	if p.dev != nil {
-		plan.Device, plan.DeviceNotes = p.dev.String(), p.dev.Notes()
-		plan.Depth, plan.DeviceBytes = p.options.Depth, p.deviceBytes(p.options.BatchesPerCopy)
-		plan.BatchesPerCopy, plan.ComputeStreams = p.options.BatchesPerCopy, len(p.compute)
+	if g.dev != nil {
+		plan.Device, plan.DeviceNotes = g.dev.String(), g.dev.Notes()
+		plan.Depth, plan.DeviceBytes = o.Depth, z.slots
+		plan.BatchesPerCopy, plan.ComputeStreams = o.BatchesPerCopy, len(g.computes.streams)
+		if n := len(g.computes.streams); n > 1 {
+			plan.Goroutines += o.Depth // who watch the slots
+		}
 		if plan.Depth == 1 {
 			plan.Notes = append(plan.Notes, "Depth 1: copies don't overlap compute")
 		}
@@ -99,7 +102,7 @@ func (p Plan) String() string {
 		line("device slots", "%d (Depth) of %d batches (BatchesPerCopy), %d bytes in all", p.Depth, p.BatchesPerCopy, p.DeviceBytes)
 		line("streams", "1 for copies, %d for compute", p.ComputeStreams)
 	}
-	line("host slots", "%d (HostSlots) of %s memory, %d bytes in all; a batch has %d bytes", p.HostSlots, p.HostMemory, p.HostBytes, p.SlotBytes)
+	line("host slots", "%d (HostSlots) of %s memory for a batch each, %d bytes in all; a full batch has %d bytes", p.HostSlots, p.HostMemory, p.HostBytes, p.BatchBytes)
 	for _, f := range p.Fields {
 		line("field", "%v at byte %d", f.Field, f.Offset)
 	}

@@ -28,7 +28,7 @@ func TestEveryBatchOnceInOrder(t *testing.T) {
 							n := batches*batch - batches%batch // whole and short last batches
 							r := newRig(t, canary{n: n, width: 5}, adversarial(2*time.Millisecond),
 								batch, loader.Options{Shuffle: true, Seed: 3, Workers: workers, Epochs: 2},
-								prefetch.Options{Depth: depth, HostSlots: hostSlots})
+								prefetch.Options{Depth: depth, Memory: prefetch.Memory{HostSlots: hostSlots}})
 							require.NoError(t, r.epochs(2, 3*time.Millisecond), "%d samples", n)
 							r.close()
 						}
@@ -48,9 +48,7 @@ func TestAnyStopKeepsThePosition(t *testing.T) {
 			Shuffle: true, Seed: rapid.Uint64().Draw(rt, "seed"),
 			Workers: rapid.IntRange(1, 8).Draw(rt, "workers"), Epochs: rapid.IntRange(1, 3).Draw(rt, "epochs"),
 		}
-		po := prefetch.Options{Depth: rapid.IntRange(1, 4).Draw(rt, "depth"), HostSlots: rapid.IntRange(1, 5).Draw(rt, "hostSlots"),
-			Timing: rapid.Bool().Draw(rt, "timing"), BatchesPerCopy: rapid.IntRange(1, 4).Draw(rt, "batchesPerCopy"),
-			ComputeStreams: rapid.IntRange(1, 3).Draw(rt, "computeStreams"), RoundRobin: rapid.Bool().Draw(rt, "roundRobin")}
+		po := prefetch.Options{Depth: rapid.IntRange(1, 4).Draw(rt, "depth"), Timing: rapid.Bool().Draw(rt, "timing"), BatchesPerCopy: rapid.IntRange(1, 4).Draw(rt, "batchesPerCopy"), Streams: prefetch.Streams{Compute: rapid.IntRange(1, 3).Draw(rt, "computeStreams"), RoundRobin: rapid.Bool().Draw(rt, "roundRobin")}, Memory: prefetch.Memory{HostSlots: rapid.IntRange(1, 5).Draw(rt, "hostSlots")}}
 		data := canary{n: n, width: 5}
 		if rapid.Bool().Draw(rt, "transform") {
 			po.Transform = passOn(cpuSpin, time.Duration(rapid.IntRange(0, 3).Draw(rt, "transforming"))*time.Millisecond, data)

@@ -75,7 +75,7 @@ func TestEveryEdgeIsNeeded(t *testing.T) {
 		mutate := func(t *testing.T, l load, rule devicetest.Rule) (fired int64, err error) {
 			synctest.Test(t, func(t *testing.T) {
 				data := canary{n: batches * pipeline.per * 4, width: 32}
-				po := prefetch.Options{Depth: depth, HostSlots: hostSlots, BatchesPerCopy: pipeline.per}
+				po := prefetch.Options{Depth: depth, BatchesPerCopy: pipeline.per, Memory: prefetch.Memory{HostSlots: hostSlots * pipeline.per}}
 				if l.transform > 0 {
 					po.Transform = passOn(cpuSpin, l.transform, data)
 				}

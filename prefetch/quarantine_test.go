@@ -34,7 +34,7 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 							return nil
 						}}
 						r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Workers: 1, GracePeriod: second},
-							prefetch.Options{BatchesPerCopy: per, HostSlots: 3})
+							prefetch.Options{BatchesPerCopy: per, Memory: prefetch.Memory{HostSlots: 3 * per}})
 						var all []reading
 						rd, err := r.pf.Open(t.Context())
 						require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 						}
 						<-inside
 						var stuck *loader.StuckError
-						require.ErrorAs(t, rd.Close(), &stuck)
+						require.ErrorAs(t, halt(r.pf, rd), &stuck)
 						require.Equal(t, 1, r.pf.Stats().Pool.Quarantined)
 						if returns == "before" {
 							close(goOn)
@@ -54,7 +54,7 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 							require.Zero(t, r.pf.Stats().Pool.Quarantined)
 						}
 						if returns == "closed" {
-							require.ErrorContains(t, r.pf.Close(), "1 of 3 buffers are not back")
+							require.ErrorContains(t, r.pf.Close(), fmt.Sprintf("1 of %d buffers are not back", 3*per))
 							require.EqualValues(t, 1, r.dev.Usage().HostBuffers-r.before.HostBuffers)
 							close(goOn)
 							synctest.Wait()
@@ -78,7 +78,7 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 						require.NoError(t, r.epochs(1, time.Millisecond))
 						require.Zero(t, r.pf.Stats().Pool.Quarantined)
 						require.NoError(t, r.pf.Quiesce(t.Context()))
-						require.Equal(t, 3, r.pf.Stats().Pool.Free)
+						require.Equal(t, 3*per, r.pf.Stats().Pool.Free)
 						r.close()
 					})
 				})
@@ -102,7 +102,7 @@ func TestTheOnlySlotComesBackFromQuarantine(t *testing.T) {
 					return nil
 				}}
 				r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Workers: 1, GracePeriod: time.Second},
-					prefetch.Options{BatchesPerCopy: 4, HostSlots: 1})
+					prefetch.Options{BatchesPerCopy: 4, Memory: prefetch.Memory{HostSlots: 4}})
 				var all []reading
 				rd, err := r.pf.Open(t.Context())
 				require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestTheOnlySlotComesBackFromQuarantine(t *testing.T) {
 				}
 				<-inside
 				var stuck *loader.StuckError
-				require.ErrorAs(t, rd.Close(), &stuck)
+				require.ErrorAs(t, halt(r.pf, rd), &stuck)
 				close(goOn)
 				if settled {
 					synctest.Wait()
@@ -154,15 +154,15 @@ func TestCloseWaitsForCopiesOfASlotInQuarantine(t *testing.T) {
 			return nil
 		}}
 		r := newRig(t, data, adversarial(20*time.Second), 2, loader.Options{Workers: 1, GracePeriod: time.Second},
-			prefetch.Options{BatchesPerCopy: 3, HostSlots: 1, CloseTimeout: time.Hour})
+			prefetch.Options{BatchesPerCopy: 3, CloseTimeout: time.Hour, Memory: prefetch.Memory{HostSlots: 3}})
 		start := time.Now()
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		<-inside
 		synctest.Wait() // those before it are on their way, and nobody gets them
 		var stuck *loader.StuckError
-		require.ErrorAs(t, rd.Close(), &stuck)
-		require.ErrorContains(t, r.pf.Close(), "1 of 1 buffers are not back")
+		require.ErrorAs(t, halt(r.pf, rd), &stuck)
+		require.ErrorContains(t, r.pf.Close(), "1 of 3 buffers are not back")
 		require.GreaterOrEqual(t, time.Since(start), 20*time.Second)
 		close(goOn)
 		synctest.Wait()
@@ -178,13 +178,13 @@ func TestEverySlotInQuarantine(t *testing.T) {
 		data := canary{n: 20, width: 8, read: func(context.Context, int) error { <-goOn; return nil }}
 		ld, err := loader.New(data, 2, loader.Options{Workers: 1, GracePeriod: time.Second})
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 1})
+		pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 1}})
 		require.NoError(t, err)
 		var stuck *loader.StuckError
 		r, err := pf.Open(t.Context())
 		require.NoError(t, err)
 		synctest.Wait()
-		require.ErrorAs(t, r.Close(), &stuck)
+		require.ErrorAs(t, halt(pf, r), &stuck)
 		r, err = pf.Open(t.Context())
 		require.NoError(t, err)
 		_, err = r.Next(t.Context())

@@ -24,7 +24,7 @@ type step struct {
 // checks the bytes of every row.
 func rank(t *testing.T, samples, batchSize int, lo loader.Options, from *loader.State, stop int) ([]step, loader.State) {
 	t.Helper()
-	r := newRig(t, canary{n: samples, width: 3}, adversarial(time.Millisecond), batchSize, lo, prefetch.Options{Depth: 2, HostSlots: 2})
+	r := newRig(t, canary{n: samples, width: 3}, adversarial(time.Millisecond), batchSize, lo, prefetch.Options{Depth: 2, Memory: prefetch.Memory{HostSlots: 2}})
 	if from != nil {
 		require.NoError(t, r.pf.Restore(*from))
 	}

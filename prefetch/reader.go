@@ -2,82 +2,47 @@ package prefetch
 
 import (
 	"context"
-	"iter"
+	"errors"
+	"time"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
-
-// Batches yields what is left of the current epoch from the cursor, in order, for
-// any number of workers. With all of the loader's Epochs delivered it yields
-// nothing.
-//
-// The loop body owns its batch until it ends, by whatever way: break, return and
-// panic release it too, and keep the position, so that ranging again goes on with
-// the next batch. The body submits its work to the batch's Stream and need not
-// wait for it. An error is yielded at most once, last, with the zero Batch, and
-// after all batches before it; ctx's own error is one of them.
-func (p *Prefetcher) Batches(ctx context.Context) iter.Seq2[Batch, error] {
-	return func(yield func(Batch, error) bool) {
-		r, err := p.Open(ctx)
-		if err != nil {
-			yield(Batch{}, err)
-			return
-		}
-		defer func() { p.keep(r.Close()) }()
-		for {
-			b, err := r.next(ctx, false)
-			if err == errEpochOver {
-				return
-			}
-			if err != nil {
-				yield(Batch{}, err)
-				return
-			}
-			if !b.lend(yield) {
-				return
-			}
-		}
-	}
-}
-
-// lend is one turn of a loop; break, return and panic end the lease too.
-func (b Batch) lend(yield func(Batch, error) bool) bool {
-	defer b.end()
-	return yield(b, nil)
-}
 
 // A Reader is the pull form of Batches, for callers that need several batches at once
 // (gradient accumulation) or adapt them to another interface. It covers what is
 // left of one epoch. One goroutine calls Next or WaitNext; any may call Close.
 type Reader struct {
 	p      *Prefetcher
-	err    error // what Next returns for ever; guarded by p.inNext
+	err    error         // what Next returns for ever; guarded by p.turn
+	left   chan struct{} // closed by Close, which wakes Next
 	closed once
 	// epoch is the one that it reads; begun says that a batch of it was delivered.
 	epoch int
 	begun bool
 	// ahead is set for a reader whose batches count as delivered only later, when
 	// their results are: it doesn't move the cursor.
-	ahead bool
+	ahead    bool
+	returned time.Time // when Next last returned a batch
 }
 
 // Open begins to read the rest of the current epoch. The contexts that samples are read
-// under have ctx's values but don't end with it: to stop a wait, cancel Next's ctx. The caller owns the Reader until
-// Close; a second one at the same time is ErrBusy.
+// under have ctx's values but don't end with it: to stop a wait, cancel Next's ctx. The
+// caller owns the Reader until Close; a second one at the same time is ErrBusy.
 func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
-	if !p.reading.CompareAndSwap(false, true) {
-		return nil, ErrBusy
+	if _, err := p.life.step(life.Read); err != nil {
+		return nil, err
 	}
-	r := &Reader{p: p}
-	p.inNext.Lock()
-	defer p.inNext.Unlock()
-	if err := p.start(ctx); err != nil {
-		p.reading.Store(false)
+	r := &Reader{p: p, left: make(chan struct{})}
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	if err := p.ready(ctx); err != nil {
+		p.life.must(life.EndRead)
 		if a, ok := err.(again); ok {
 			return nil, a.error
 		}
-		return nil, p.news(err)
+		return nil, p.notes.news(err)
 	}
 	r.epoch = p.Epoch()
 	return r, nil
@@ -102,7 +67,7 @@ func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 	b, err := r.next(ctx, wait)
 	switch {
 	case err == nil:
-		b.slot.history.take(3)
+		b.window.history.take(3)
 	case err == errEpochOver:
 		err = ErrEpochEnd
 	default:
@@ -113,231 +78,237 @@ func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 
 func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	p := r.p
-	if !p.inNext.TryLock() {
+	if !p.turn.TryLock() {
 		if err := p.mayRead(ctx); err != nil { // it is Close
 			return Batch{}, err
 		}
 		return Batch{}, ErrBusy
 	}
-	defer p.inNext.Unlock()
+	defer p.turn.Unlock()
 	if r.err != nil {
 		return Batch{}, r.err
 	}
-	err := r.resume(ctx)
-	var s *slot
-	if err == nil {
-		s, err = p.next(ctx, wait)
-	}
-	if err == errEpochOver && r.foundTheEnd() {
-		if err = r.nextEpoch(ctx); err == nil {
-			s, err = p.next(ctx, wait)
-		}
-	}
+	p.resume()
+	w, err := r.receive(ctx, wait)
 	switch e := err.(type) {
 	case nil:
+		return Batch{p: p, window: w, generation: w.generation()}, nil
 	case *LeaseError:
 		return Batch{}, e
 	case again:
 		return Batch{}, e.error
-	default:
-		p.reported(err)
-		r.err = p.news(err)
-		err = r.err
-		if !r.ahead {
-			p.loader.Reported(err)
-		}
-		if err == errEpochOver {
-			r.delivered(p.epochAfter())
-		}
-		return Batch{}, err
 	}
-	r.begun = true
-	r.delivered(s.batch.After)
-	return Batch{p: p, slot: s, generation: s.generation()}, nil
+	p.notes.told(err)
+	r.err = p.notes.news(err)
+	if !r.ahead {
+		p.loader.Reported(r.err)
+	}
+	return Batch{}, r.err
 }
 
-// resume starts again what Quiesce has stopped in the middle of the epoch.
-func (r *Reader) resume(ctx context.Context) error {
+// receive waits for the next batch of the epoch, and gives it to the user.
+func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
 	p := r.p
-	if !p.atRest() || p.Epoch() != r.epoch || p.finished() {
-		return nil
+	for started := false; ; {
+		if err := p.mayRead(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, again{err}
+			}
+			return nil, err
+		}
+		if p.run == nil {
+			if started || r.epoch != p.Epoch() || p.place.finished() {
+				return nil, errEpochOver
+			}
+			if err := p.ready(ctx); err != nil {
+				return nil, err
+			}
+			started = true
+		}
+		w, err := r.wait(ctx, wait)
+		switch {
+		case err == nil:
+			return w, r.deliver(ctx, w)
+		case err == errRunOver:
+			if err := p.stop(); err != nil {
+				return nil, err
+			}
+		case err != errEpochOver:
+			return nil, err
+		case p.run.epoch <= r.epoch: // it was over when the last reader left it
+		case r.begun || p.place.at().Position == 0:
+			r.move(p.run.at)
+			return nil, err
+		default: // nobody knew that the cursor was behind the last of the samples
+			p.place.move(p.run.at)
+			r.epoch = p.run.epoch
+			if p.place.finished() {
+				return nil, err
+			}
+		}
 	}
-	return p.start(ctx)
 }
 
-// foundTheEnd reports whether the epoch was over before the Reader began. Where
-// nobody knows the number of samples, a cursor behind the last of them does not tell.
-func (r *Reader) foundTheEnd() bool { return !r.begun && !r.p.atRest() && r.p.place().Position > 0 }
-
-// nextEpoch goes on to the next epoch, as another Reader would.
-func (r *Reader) nextEpoch(ctx context.Context) error {
+// wait waits for the next thing that the run has, and counts the time.
+func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 	p := r.p
-	p.delivered(p.epochAfter())
-	r.epoch = p.Epoch()
-	if !p.looksAhead() {
-		if err := p.stop(); err != nil {
+	if !wait && !p.run.atEnd && p.stages.allHeld() {
+		return nil, p.leaseError()
+	}
+	c := &p.stages.counters
+	if w, err, there := p.run.poll(); there {
+		r.body(time.Now())
+		return w, err
+	}
+	from := time.Now()
+	r.body(from)
+	w, err := p.run.next(ctx, r.left, p.closed)
+	r.returned = time.Now()
+	c.waited(from, r.returned, w, p.stages.ring != nil)
+	return w, err
+}
+
+// body counts the time from the last batch until now as the user's.
+func (r *Reader) body(now time.Time) {
+	if !r.returned.IsZero() {
+		r.p.stages.counters.body.Add(int64(now.Sub(r.returned)))
+	}
+	r.returned = now
+}
+
+// deliver gives a batch to the user.
+func (r *Reader) deliver(ctx context.Context, w *window) error {
+	p, g := r.p, r.p.stages
+	if err := p.handOver(ctx, r.left, w); err != nil {
+		if _, later := err.(again); later {
+			p.run.head = w
 			return err
 		}
+		return errors.Join(err, g.discard(w))
 	}
-	if p.finished() {
-		return errEpochOver
+	if err := w.lend(g.sizes.out); err != nil {
+		return errors.Join(err, g.discard(w))
 	}
-	return p.start(ctx)
+	if _, err := p.life.step(life.Lend); err != nil { // Close was faster
+		return errors.Join(err, g.discard(w))
+	}
+	w.step(life.Deliver)
+	if w.slot != nil {
+		w.slot.delivered()
+	}
+	g.counters.delivered(w)
+	after := p.loader.Normalize(w.batch.After)
+	p.run.taken(w, after)
+	r.begun = true
+	r.move(after)
+	return nil
 }
 
-// delivered moves the cursor (P5).
-func (r *Reader) delivered(after loader.Cursor) {
+// move moves the cursor (P5).
+func (r *Reader) move(after loader.Cursor) {
 	if !r.ahead {
-		r.p.delivered(after)
+		r.p.place.move(after)
 	}
 }
 
-// Close ends the reading, and a Next that waits: it returns ErrClosed. After
-// ErrEpochEnd the producers go on into the next epoch, if the loader has one; else they
-// are stopped and joined, and what they had ahead is discarded. Batches not released
-// stay valid. A call during another waits for it and returns its error, one after it
-// returns nil.
-func (r *Reader) Close() error { return r.close(true) }
+// Close ends the reading, and a Next that waits: it returns ErrClosed. What was read ahead
+// is kept for the next reader. Batches not released stay valid. A call during another
+// waits for it and returns its error, one after it returns nil.
+func (r *Reader) Close() error { return r.close(false) }
 
-// close is Close; wanted says whether the epoch's end, if it was reached, is where the
-// reading ends.
-func (r *Reader) close(wanted bool) error {
+// close is Close; cancelled says that the producers are to stop.
+func (r *Reader) close(cancelled bool) error {
 	return r.closed.do(func() error {
-		defer r.p.reading.Store(false)
-		return r.stop(wanted)
+		defer r.p.life.must(life.EndRead)
+		return r.stop(cancelled)
 	})
 }
 
 // stop is close that lets nobody else in yet.
-func (r *Reader) stop(wanted bool) error {
+func (r *Reader) stop(cancelled bool) error {
 	p := r.p
-	if !p.inNext.TryLock() {
-		wanted = false
-		p.cancelRun(ErrClosed) // wakes Next
-		p.inNext.Lock()
-	}
-	natural := wanted && r.err == errEpochOver
+	close(r.left)
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	r.body(time.Now())
+	failed := r.err != nil && r.err != errEpochOver
 	if r.err == nil {
 		r.err = ErrClosed
 	}
-	p.inNext.Unlock()
-	if natural && p.looksAhead() {
+	keep := !cancelled && !failed && p.run != nil && !p.run.over && p.run.at == p.place.at()
+	if p.place.finished() || r.err == errEpochOver && !p.stages.ahead {
+		keep = false // the run is at its end
+	}
+	if keep {
 		return nil
 	}
-	err := p.stop()
-	if _, stuck := err.(*StuckError); stuck {
-		if _, told := r.err.(*StuckError); told {
-			return nil
-		}
+	return unlessTold(p.stop(), r.err)
+}
+
+// unlessTold is err, or nil if it is a stage that hangs and the user has been told so.
+func unlessTold(err, told error) error {
+	_, stuck := err.(*loader.StuckError)
+	_, known := told.(*loader.StuckError)
+	if stuck && known {
+		return nil
 	}
 	return err
 }
 
-// next waits for the next slot and leases it; for one that the user holds only if
-// that is wanted.
-func (p *Prefetcher) next(ctx context.Context, wait bool) (*slot, error) {
-	if err := p.mayRead(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil, again{err}
-		}
-		return nil, err
+// allHeld reports whether the user holds so much that nothing more can come.
+func (g *stages) allHeld() bool {
+	if g.ring != nil {
+		return g.ring.held()
 	}
-	if p.atRest() {
-		return nil, errEpochOver // all epochs are done, or this one when the run was stopped
-	}
-	if !wait && p.exhausted() && !p.run.atEnd {
-		return nil, p.leaseError()
-	}
-	s, err := p.run.next(ctx)
-	if err == errEpochOver {
-		p.run.atEnd = false
-		p.run.epoch++
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := p.handOver(ctx, s); err != nil {
-		if p.dev == nil && ctx.Err() != nil {
-			p.run.head = s
-			return nil, again{context.Cause(ctx)}
-		}
-		p.discard(s)
-		return nil, err
-	}
-	if err := p.lend(s); err != nil {
-		p.discard(s)
-		return nil, err
-	}
-	s.move(ready, leased)
-	p.leases.Add(1)
-	p.users.Add(1)
-	if s.carrier != nil {
-		s.carrier.delivered()
-	}
-	p.run.atEnd = s.batch.LastOfEpoch
-	p.counters.delivered(s)
-	return s, nil
+	leased := leased(g.windows)
+	// Without any it is for the pool to say what is wrong.
+	return leased > 0 && leased == len(g.windows)-int(g.pinned.late.Load())
 }
 
-// epochAfter is the cursor behind the epoch whose end Next has just returned.
-func (p *Prefetcher) epochAfter() loader.Cursor {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.run == nil || p.run.halted.Load() { // all epochs are done, or Close was faster
-		return p.cursor
-	}
-	return loader.Cursor{Epoch: p.run.epoch}
-}
-
-// exhausted reports whether the user holds so much that nothing more can come.
-func (p *Prefetcher) exhausted() bool {
-	if p.carriers == nil {
-		leases := int(p.leases.Load()) // without any it is for the pool to say what is wrong
-		return leases > 0 && leases == len(p.slots)-p.memory.lost()
-	}
-	for _, c := range p.carriers {
-		if !c.held() {
-			return false
-		}
-	}
-	return true
-}
-
-// handOver gives a slot's batch to a compute stream, or waits until a host consumer
-// can read it.
-func (p *Prefetcher) handOver(ctx context.Context, s *slot) error {
+// handOver gives a batch to a compute stream, or waits until a host consumer can read it.
+func (p *Prefetcher) handOver(ctx context.Context, left <-chan struct{}, w *window) error {
+	g := p.stages
 	switch {
-	case s.carrier == nil:
+	case w.slot == nil:
 		return nil
-	case p.dev == nil:
-		if err := p.run.arrived(ctx, s.carrier.ready); err != nil {
-			return err
-		}
-		return p.hostDev.HostWrites(s.host) // what the consumer may do
+	case g.dev != nil:
+		return g.handOver(w)
 	}
-	s.stream = p.nextStream()
-	if err := p.timeline.reached(s.stream, s.carrier); err != nil {
+	if err := p.arrived(ctx, left, w.slot.filled); err != nil {
+		if ctx.Err() != nil {
+			return again{context.Cause(ctx)}
+		}
 		return err
 	}
-	return s.carrier.handOver(s.stream)
+	return g.host.HostWrites(w.host) // what the consumer may do
 }
 
-// nextStream is the next compute stream that is idle, or else the next in turn. An
-// error of asking is left to the work that is submitted to it.
-func (p *Prefetcher) nextStream() *device.Stream {
-	n := len(p.compute)
-	if n > 1 && !p.options.RoundRobin {
-		for i := range n {
-			s := p.compute[(p.turn+i)%n]
-			if idle, err := s.Idle(); idle && err == nil {
-				p.turn = (p.turn + i + 1) % n
-				return s
-			}
-		}
+// arrived waits on the host for what a host consumer's transform has written, until ctx
+// or the run ends, or the Reader is closed.
+func (p *Prefetcher) arrived(ctx context.Context, left <-chan struct{}, filled *device.Event) error {
+	if done, err := filled.Done(); done || err != nil {
+		return err
 	}
-	s := p.compute[p.turn]
-	p.turn = (p.turn + 1) % n
-	return s
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	run := p.run.ctx
+	defer context.AfterFunc(run, func() { cancel(context.Cause(run)) })()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-left:
+			cancel(ErrClosed)
+		case <-over:
+		}
+	}()
+	if err := filled.Synchronize(ctx); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return err
+	}
+	return nil
 }
 
 // mayRead is why Next can't go on, if so.
@@ -345,25 +316,13 @@ func (p *Prefetcher) mayRead(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-p.closed:
+	if p.isClosed() {
 		return ErrClosed
-	default:
-		return nil
 	}
+	return nil
 }
 
 func (p *Prefetcher) leaseError() error {
-	return &LeaseError{Outstanding: int(p.leases.Load()), Taken: outstanding(p.slots)}
-}
-
-// looksAhead reports whether producers may go on behind an epoch's end.
-func (p *Prefetcher) looksAhead() bool {
-	return p.Epoch() < p.loader.Options().Epochs
-}
-
-// finished reports whether all of a stated number of epochs are delivered.
-func (p *Prefetcher) finished() bool {
-	epochs := p.loader.Options().Epochs
-	return epochs > 0 && p.Epoch() >= epochs
+	taken := outstanding(p.stages.windows)
+	return &LeaseError{Outstanding: len(taken), Taken: taken}
 }

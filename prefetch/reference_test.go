@@ -52,7 +52,7 @@ func TestScheduleOfJitteringProducersIsTheReference(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						data := canary{n: len(reads), width: 8, read: func(_ context.Context, i int) error { time.Sleep(reads[i]); return nil }}
 						r := newRig(t, data, cpu.Options{Model: modelled(in)}, 1, loader.Options{Workers: 1},
-							prefetch.Options{Depth: depth, HostSlots: hostSlots})
+							prefetch.Options{Depth: depth, Memory: prefetch.Memory{HostSlots: hostSlots}})
 						start := time.Now()
 						require.NoError(t, r.epochs(1, compute))
 						require.Equal(t, reference(reads, in, compute, depth, hostSlots), time.Since(start))

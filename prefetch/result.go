@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -22,17 +23,12 @@ type Output struct {
 	AsFinished bool
 }
 
-func (o Output) validate(batch int) error {
-	var errs []error
-	if o.Slots < 0 || o.Slots > most {
-		errs = append(errs, fmt.Errorf("Output.Slots is %d, want 0 to %d", o.Slots, most))
-	}
-	if len(o.Fields) == 0 {
-		errs = append(errs, errors.New("Output.Fields has no field"))
-	} else if _, err := loader.NewLayout(o.Fields, batch); err != nil {
-		errs = append(errs, fmt.Errorf("Output.Fields: %w", err))
-	}
-	return errors.Join(errs...)
+func (o Output) validate(step Step, batch int) error {
+	var c checks
+	c.that(step != nil, "step", "nil", "a function")
+	c.count("Output.Slots", o.Slots)
+	c.fields("Output.Fields", o.Fields, batch)
+	return c.err()
 }
 
 // A Result is the lease of a result's pinned memory, valid until the loop body
@@ -42,13 +38,12 @@ type Result struct {
 	generation uint64
 }
 
-// A result is a place for what a step writes: device memory, and the pinned memory
-// that it is downloaded to.
+// A result is what a step writes: one more slot, which compute writes and the download's
+// stream reads into pinned memory.
 type result struct {
-	layout           *loader.Layout
-	buffer           *device.Buffer
-	host             *device.HostBuffer
-	written, fetched *device.Event
+	slot   *slot
+	layout *loader.Layout
+	host   *device.HostBuffer
 
 	// The batch whose result is in it.
 	at          Position
@@ -61,65 +56,69 @@ type result struct {
 	leased      bool
 }
 
+// newResult makes a result on dev. What it could make before an error is in it, for
+// release.
 func newResult(dev *device.Device, l *loader.Layout, id int, w *device.Witness) (*result, error) {
-	r := &result{layout: l, shapes: shapes(l), asked: make([]bool, len(l.Fields()))}
+	r := &result{layout: l, shapes: newShapes(l), asked: make([]bool, len(l.Fields()))}
 	var err error
-	if r.buffer, err = dev.Alloc(l.Size()); err != nil {
+	if r.slot, err = newSlot(dev, slotOptions{id: id, bytes: l.Size(), reads: 1, filled: device.EventOptions{Name: "written"},
+		read: device.EventOptions{Name: "fetched", BlockingSync: true, Witness: w}}); err != nil {
 		return r, err
 	}
+	r.slot.describe(describeFields(fmt.Sprintf("result %d", id), l))
 	if r.host, err = dev.AllocHost(l.Size(), device.HostOptions{}); err != nil {
 		return r, err
 	}
-	r.buffer.Describe(describeFields(fmt.Sprintf("result %d", id), l))
 	r.host.Describe(describeFields(fmt.Sprintf("the host's result %d", id), l))
-	if r.written, err = dev.NewEvent(device.EventOptions{Name: fmt.Sprintf("written %d", id)}); err != nil {
-		return r, err
-	}
-	r.fetched, err = dev.NewEvent(device.EventOptions{BlockingSync: true, Name: fmt.Sprintf("fetched %d", id), Witness: w})
-	return r, err
+	return r, nil
 }
 
 func (r *result) release() error {
-	var errs []error
-	for _, e := range []*device.Event{r.written, r.fetched} {
-		if e != nil {
-			errs = append(errs, e.Close())
-		}
-	}
+	err := r.slot.close()
 	if r.host != nil {
-		errs = append(errs, r.host.Close())
+		err = errors.Join(err, r.host.Close())
 	}
-	if r.buffer != nil {
-		errs = append(errs, r.buffer.Close())
+	return err
+}
+
+// fetch submits the download of what compute's work so far has written.
+func (r *result) fetch(compute, download *device.Stream) error {
+	if err := r.slot.endWrite(compute); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	if err := r.slot.beginRead(download); err != nil {
+		return err
+	}
+	err := copyRows(r.layout, r.rows, func(offset, bytes int64) error {
+		return download.CopyD2H(r.host.Bytes()[offset:offset+bytes], r.slot.memory.Slice(offset, bytes))
+	})
+	if err != nil {
+		return err
+	}
+	return r.slot.endRead(download)
+}
+
+// arrived waits on the host until the download is done. Then the result is the host's:
+// nothing on the device need be waited for before it is written again.
+func (r *result) arrived(w *device.Witness) error {
+	if err := r.slot.rest(context.Background()); err != nil {
+		return err
+	}
+	r.slot.renew()
+	return errors.Join(w.HostAtRest(r.host.Bytes()), w.AtRest(r.slot.memory))
 }
 
 // fields is where a step writes.
 func (r *result) fields(seed uint64) Fields {
-	return Fields{layout: r.layout, memory: r.buffer.View(), rows: r.rows, shapes: r.shapes, at: r.at, seed: seed, asked: r.asked}
+	return Fields{layout: r.layout, memory: r.slot.memory, rows: r.rows, shapes: r.shapes, at: r.at, seed: seed, asked: r.asked}
 }
 
 // hold takes b as the batch whose result this lap is.
 func (r *result) hold(b Batch, number int64) {
-	s := b.slot
-	r.at, r.rows, r.valid, r.after, r.number = s.position(), s.rows, s.batch.Valid, s.batch.After, number
+	w := b.window
+	r.at, r.rows, r.valid, r.after, r.number = w.position(), w.batch.N, w.batch.Valid, w.batch.After, number
 	setRows(r.shapes, r.rows)
 	clear(r.asked)
-}
-
-// copyBack submits the download, of the rows that there are.
-func (r *result) copyBack(download *device.Stream) error {
-	if r.rows == r.layout.BatchSize() {
-		return download.CopyD2H(r.host.Bytes(), r.buffer.View())
-	}
-	for _, f := range r.layout.Fields() {
-		n := int64(r.rows) * f.RowBytes
-		if err := download.CopyD2H(r.host.Bytes()[f.Offset:f.Offset+n], r.buffer.View().Slice(f.Offset, n)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (r Result) use(method string) *result {

@@ -36,7 +36,7 @@ func TestResumingTwiceAtEveryBatchIsTheUninterruptedRun(t *testing.T) {
 	resumed := func(t *testing.T, way int, from []byte, stop int) ([]reading, []byte) {
 		data := canary{n: samples, width: 5}
 		lo := loader.Options{Shuffle: true, Seed: 11, Epochs: epochs, Workers: 1 + way%5}
-		po := prefetch.Options{Depth: 1 + way%4, HostSlots: 1 + way%3, BatchesPerCopy: 1 + way%2}
+		po := prefetch.Options{Depth: 1 + way%4, BatchesPerCopy: 1 + way%2, Memory: prefetch.Memory{HostSlots: 1 + way%3}}
 		r := newRig(t, data, adversarial(time.Millisecond), batch, lo, po)
 		if from != nil {
 			var st loader.State
@@ -148,7 +148,7 @@ func TestEpochsHaveOrdersOfTheirOwnForAnyPipeline(t *testing.T) {
 		for epoch := range 3 {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, canary{n: 30, width: 4}, adversarial(0), 7, loader.Options{Shuffle: true, Seed: 9, Workers: workers},
-					prefetch.Options{Depth: workers, HostSlots: workers})
+					prefetch.Options{Depth: workers, Memory: prefetch.Memory{HostSlots: workers}})
 				require.NoError(t, r.pf.Seek(epoch, 0))
 				var indexes []byte
 				all := r.until(100, "break")

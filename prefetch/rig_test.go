@@ -128,6 +128,18 @@ func (r *rig) nothingLeft() {
 	require.Equal(r.t, r.before, after)
 }
 
+// halt closes rd and throws away what was read ahead, as leaving for another place does.
+func halt(pf *prefetch.Prefetcher, rd *prefetch.Reader) error {
+	state := pf.State()
+	if err := rd.Close(); err != nil {
+		return err
+	}
+	if err := pf.Seek(state.Epoch+1, 0); err != nil {
+		return err
+	}
+	return pf.Restore(state)
+}
+
 // A reading is what the compute stream saw of a batch.
 type reading struct {
 	at    prefetch.Position

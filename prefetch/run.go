@@ -3,321 +3,186 @@ package prefetch
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"time"
 
-	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
 )
 
-// A run produces batches from a cursor on: the loader's goroutines and, with a
-// device, the uploader. It lasts over epochs until they end or stop joins it.
+// A run works ahead of the reader, from a place on: the loader's goroutines, which fill
+// pinned buffers, and the uploader. It lasts, over epochs and while nobody reads, until
+// the epochs end, something fails, or stop joins it.
 type run struct {
-	p      *Prefetcher
-	filler *loader.Run
-	ctx    context.Context // the producers', ended by cancel
-	cancel context.CancelCauseFunc
+	stages  *stages
+	batches *loader.Run
+	ctx     context.Context // the producers' and the uploader's, ended by cancel
+	cancel  context.CancelCauseFunc
 
-	// items are the uploaded slots in order; a nil slot is an epoch's end. The
-	// uploader closes it when it ends, after it has set err.
-	items   chan *slot
+	// items are the uploaded batches in order; a nil one is an epoch's end. The uploader
+	// closes it when it ends, after it has set err.
+	items   chan *window
 	err     error
 	drained drained // the reader tells the uploader that it has taken all of them
 
-	// halted says that stop has thrown away what was ahead and could not join the
-	// uploader: what it may yet send does not follow what was delivered.
-	halted atomic.Bool
-
 	// The uploader's own.
-	batches []loader.Filled // gathered for the next upload
-	beyond  []loader.Filled // at most one, which lies in another host slot
-	loaded  int             // how many batches of the upload under way are loaded
+	gathered []loader.Filled // for the next upload
+	loaded   int             // how many batches of the upload under way are loaded
 
 	// The reader's own.
-	head  *slot // taken from items, not delivered yet: the caller's context ended
-	epoch int   // of the batch to come
-	atEnd bool  // the epoch's last batch is delivered, its end not yet
+	at    loader.Cursor // behind what the reader has taken
+	epoch int           // of the batch to come
+	atEnd bool          // the epoch's last batch is taken, its end not yet
+	head  *window       // taken from items, not delivered: the caller's context ended
+	over  bool          // there is nothing more to take
 }
 
 var errStopped = errors.New("prefetch: stopped")
 
-// errEpochOver is the end of an epoch, or of all. It is told by its identity, and no
-// user gets hold of it: an error of theirs, or the cause that they end a context
-// with, may wrap ErrEpochEnd or be it, and is an error all the same.
-var errEpochOver = errors.New("prefetch: the epoch is over")
+// How a run ends without a failure. No user gets hold of these: an error of theirs, or
+// the cause that they end a context with, may wrap ErrEpochEnd or be it, and is an error
+// all the same.
+var (
+	errEpochOver = errors.New("prefetch: the epoch is over")
+	errRunOver   = errors.New("prefetch: the run is over")
+)
 
-// again is the end of the caller's own context: nothing is lost, and the call may be
-// made again.
+// again is the end of the caller's own context: nothing is lost, and the call may be made
+// again.
 type again struct{ error }
 
-// start makes a run at the cursor, unless one goes on from the last epoch or all
-// epochs are done.
-func (p *Prefetcher) start(ctx context.Context) error {
-	p.mu.Lock()
-	going, closing, cursor := p.run, p.closing, p.cursor
-	p.mu.Unlock()
-	if closing {
-		return ErrClosed
-	}
-	if err := p.takePending(); err != nil {
-		return errors.Join(err, p.stop())
-	}
-	if going != nil && going.ctx.Err() != nil { // it was stuck when it was stopped
-		if err := p.stop(); err != nil {
-			return err
-		}
-		going = nil
-	}
-	if going != nil || p.finished() {
-		return nil
-	}
-	rest, cancel := context.WithTimeout(ctx, p.options.CloseTimeout)
-	defer cancel()
-	if err := p.recover(rest); err != nil {
-		if ctx.Err() != nil {
-			return again{context.Cause(ctx)}
-		}
-		return err
-	}
-	r := &run{p: p, epoch: cursor.Epoch}
+// startRun makes a run at a place. Samples are read under contexts that have ctx's values
+// and don't end with it.
+func startRun(ctx context.Context, g *stages, ld *loader.Loader, at loader.Cursor) *run {
+	r := &run{stages: g, at: at, epoch: at.Epoch}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	r.filler = p.loader.Start(r.ctx, cursor, p.memory)
-	if p.carriers != nil {
-		p.pool.Keep(true) // until stop
-		r.items = make(chan *slot, len(p.slots)+1)
-		r.drained = newDrained()
-		go r.upload() // ends when the loader does or r.ctx; stop joins it
+	r.batches = ld.Start(r.ctx, at, g.pinned)
+	r.items = make(chan *window, len(g.windows)+1)
+	r.drained = newDrained()
+	if g.ring != nil {
+		g.ring.startWatching(r.ctx)
 	}
-	p.mu.Lock()
-	p.run = r
-	late := p.uncertain // what has come back from quarantine meanwhile
-	p.uncertain = nil
-	p.mu.Unlock()
-	return p.recycle(late)
+	go r.upload() // ends when the loader does or r.ctx; join waits for it
+	return r
 }
 
-// cancelRun tells the run to end, if there is one.
-func (p *Prefetcher) cancelRun(cause error) {
-	p.mu.Lock()
-	r := p.run
-	p.mu.Unlock()
-	if r != nil {
-		r.cancel(cause)
-	}
-}
-
-// atRest reports whether there is nothing to read from: no run, or one that was halted.
-func (p *Prefetcher) atRest() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.run == nil || p.run.halted.Load()
-}
-
-// stop ends the run, if there is one, and joins its goroutines. What was uploaded
-// and not delivered is discarded: its memory is free at once, since the next copy
-// into it is behind the last one on the same stream.
-func (p *Prefetcher) stop() error {
-	p.stopping.Lock()
-	defer p.stopping.Unlock()
-	p.mu.Lock()
-	r := p.run
-	p.mu.Unlock()
-	if r == nil {
-		return nil
-	}
-	r.cancel(errStopped)
-	if err := r.join(true); err != nil {
-		r.halted.Store(true)
-		return err // the run stays: what it may use can't be used or freed
-	}
-	p.mu.Lock()
-	p.run = nil
-	p.mu.Unlock()
-	err := r.filler.Close()
-	err = errors.Join(err, p.finishHost())
-	p.pool.Keep(false)
-	return err
-}
-
-// join discards what was uploaded until the uploader has ended. All that it waits for
-// ends with its context, but for a Transform that does not return and a copy from
-// memory that isn't pinned, which waits for compute: that it is in one is the error
-// after the limits, if there are any.
-func (r *run) join(limited bool) error {
-	p := r.p
-	if s := r.head; s != nil {
+// join discards what was uploaded until the uploader has ended, and then ends the
+// producers. All that it waits for ends with its context, except for a Transform that
+// does not return and a copy from memory that isn't pinned, which waits for compute: that
+// it is in one is the error after the limits, if there are any.
+func (r *run) join(limits *limits) error {
+	if w := r.head; w != nil {
 		r.head = nil
-		p.discard(s)
+		r.discard(w)
 	}
 	var inApply, inCopy <-chan time.Time
-	if limited && p.transform != nil {
-		ticker := time.NewTicker(p.grace())
-		defer ticker.Stop()
-		inApply = ticker.C
+	if limits != nil {
+		inApply, inCopy = limits.begin()
+		defer limits.end()
 	}
-	if limited && p.pageable {
-		ticker := time.NewTicker(p.options.CloseTimeout)
-		defer ticker.Stop()
-		inCopy = ticker.C
-	}
-	for r.items != nil {
+	for {
 		select {
-		case s, ok := <-r.items:
+		case w, ok := <-r.items:
 			if !ok {
+				if r.stages.ring != nil {
+					r.stages.ring.stopWatching()
+				}
 				return nil
 			}
-			if s != nil {
-				p.discard(s)
+			if w != nil {
+				r.discard(w)
 			}
 		case <-inApply:
-			if err := p.transform.visit.stuck("Transform.Apply", p.grace()); err != nil {
+			if err := r.stages.transform.visit.stuck("Transform.Apply", limits.apply); err != nil {
 				return err
 			}
 		case <-inCopy:
-			if p.copying.Load() {
+			if r.stages.pinned.copying.Load() {
 				return &CloseError{HostSlots: true, Err: errPageable}
 			}
 		}
 	}
-	return nil
 }
 
-// discard takes back a batch that was ready and is not delivered.
-func (p *Prefetcher) discard(s *slot) {
-	s.move(ready, free)
-	if s.carrier == nil {
-		p.memory.Put(loader.Slot{ID: s.id})
-		return
+// discard takes back a batch that is not delivered.
+func (r *run) discard(w *window) {
+	if err := r.stages.discard(w); err != nil {
+		r.cancel(err)
 	}
-	p.back(s, false)
 }
 
-// finishHost settles the host slots that were filled or uploaded in part.
-func (p *Prefetcher) finishHost() error {
-	recycle, doubt := p.memory.finish()
-	err := p.recycle(recycle)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uncertain = append(p.uncertain, doubt...)
-	return err
+// limits are how long join waits.
+type limits struct {
+	apply, copy     time.Duration // 0 if there is none such
+	inApply, inCopy *time.Ticker
 }
 
-// recover takes back what failed operations have left in doubt: when the streams
-// have come to rest, nothing reads or writes it any more.
-func (p *Prefetcher) recover(ctx context.Context) error {
-	p.mu.Lock()
-	uncertain, lost := p.uncertain, p.retired
-	p.uncertain, p.retired = nil, nil
-	p.mu.Unlock()
-	if len(uncertain)+len(lost) == 0 && p.pool.Failed() == nil {
-		return nil
+func (l *limits) begin() (apply, copy <-chan time.Time) {
+	if l.apply > 0 {
+		l.inApply = time.NewTicker(l.apply)
+		apply = l.inApply.C
 	}
-	if err := p.comeToRest(ctx, lost); err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.uncertain, p.retired = append(p.uncertain, uncertain...), append(p.retired, lost...)
-		return err
+	if l.copy > 0 {
+		l.inCopy = time.NewTicker(l.copy)
+		copy = l.inCopy.C
 	}
-	p.pool.Recover()
-	for _, b := range uncertain {
-		p.pool.Put(b)
-	}
-	for _, c := range lost {
-		c.renew()
-		p.free <- c
-	}
-	return nil
+	return apply, copy
 }
 
-// comeToRest waits for all that may use what is in doubt.
-func (p *Prefetcher) comeToRest(ctx context.Context, lost []*carrier) error {
-	const failed = "prefetch: the device doesn't come to rest after a failed operation: %w"
-	var streams []*device.Stream
-	if p.copy != nil {
-		streams = append(streams, p.copy)
-	}
-	if p.transform != nil {
-		streams = append(streams, p.transform.stream)
-	}
-	for _, s := range streams {
-		if err := rest(ctx, s); err != nil {
-			return fmt.Errorf(failed, err)
+func (l *limits) end() {
+	for _, t := range []*time.Ticker{l.inApply, l.inCopy} {
+		if t != nil {
+			t.Stop()
 		}
 	}
-	for _, c := range lost {
-		if err := c.rest(ctx); err != nil {
-			return fmt.Errorf(failed, err)
-		}
-	}
-	return nil
 }
 
-// next waits for the next slot, until ctx ends or the Prefetcher is closed.
-func (r *run) next(ctx context.Context) (*slot, error) {
-	// Meanwhile producers may wait for a host slot: then they have filled all there
-	// are, and it is the device that is behind.
-	start, producers := time.Now(), r.p.memory.waiting()
-	s, err := r.wait(ctx)
-	waited := time.Since(start)
-	device := min(waited, max(0, r.p.memory.waiting()-producers))
-	r.p.counters.waitDevice.Add(int64(device))
-	r.p.counters.waitProducer.Add(int64(waited - device))
-	return s, err
-}
-
-func (r *run) wait(ctx context.Context) (*slot, error) {
-	if s := r.head; s != nil {
-		r.head = nil
-		return s, nil
-	}
-	if r.items == nil {
-		return r.nextHost(ctx)
-	}
+// next waits for the next batch, until ctx ends, or the Reader or the Prefetcher is
+// closed. At an epoch's end the error is errEpochOver, behind all that the run gives
+// errRunOver.
+func (r *run) next(ctx context.Context, left, closed <-chan struct{}) (*window, error) {
 	select {
-	case s, ok := <-r.items:
-		if len(r.items) == 0 {
-			r.drained.end()
-		}
-		switch {
-		case !ok:
-			return nil, r.err
-		case s == nil:
-			return nil, errEpochOver
-		}
-		return s, nil
+	case w, ok := <-r.items:
+		return r.receive(w, ok)
 	case <-ctx.Done():
 		return nil, again{context.Cause(ctx)}
-	case <-r.p.closed:
+	case <-left:
+		return nil, ErrClosed
+	case <-closed:
 		return nil, ErrClosed
 	}
 }
 
-// nextHost takes a filled host slot as it is.
-func (r *run) nextHost(ctx context.Context) (*slot, error) {
-	f, err := r.filler.Next(ctx) // ends with r.ctx too, which Close ends
-	switch {
-	case err == loader.ErrEpochEnd || err == loader.ErrEnd:
-		return nil, errEpochOver
-	case err != nil && r.filler.Err() == nil: // it was ctx
-		return nil, again{context.Cause(ctx)}
-	case err != nil:
-		return nil, err
+// poll is next, if that need not wait.
+func (r *run) poll() (w *window, err error, there bool) {
+	if w := r.head; w != nil {
+		r.head = nil
+		return w, nil, true
 	}
-	s := r.p.slots[f.Slot.ID]
-	s.hold(f)
-	s.move(free, ready)
-	return s, nil
+	select {
+	case w, ok := <-r.items:
+		w, err = r.receive(w, ok)
+		return w, err, true
+	default:
+		return nil, nil, false
+	}
 }
 
-// arrived waits on the host for what a host consumer's transform has written, until
-// ctx or the run ends.
-func (r *run) arrived(ctx context.Context, ready *device.Event) error {
-	if done, err := ready.Done(); done || err != nil {
-		return err
+func (r *run) receive(w *window, ok bool) (*window, error) {
+	if len(r.items) == 0 {
+		r.drained.end()
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })()
-	return ready.Synchronize(ctx)
+	switch {
+	case !ok:
+		r.over = true
+		return nil, r.err
+	case w == nil:
+		r.epoch++
+		r.at, r.atEnd = loader.Cursor{Epoch: r.epoch}, false
+		return nil, errEpochOver
+	}
+	return w, nil
+}
+
+// taken notes that a batch is the reader's.
+func (r *run) taken(w *window, after loader.Cursor) {
+	r.at, r.atEnd = after, w.batch.LastOfEpoch
 }

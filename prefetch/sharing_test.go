@@ -37,7 +37,7 @@ func two(t *testing.T, co cpu.Options, batchSize int, lo loader.Options, po pref
 
 func TestTwoPrefetchersAlternateOnOneDevice(t *testing.T) {
 	lo := loader.Options{Shuffle: true, Seed: 21, Workers: 2, Epochs: 2}
-	for _, po := range []prefetch.Options{{}, {Depth: 1, HostSlots: 1}, {BatchesPerCopy: 3}, {ComputeStreams: 2}} {
+	for _, po := range []prefetch.Options{{}, {Depth: 1, Memory: prefetch.Memory{HostSlots: 1}}, {BatchesPerCopy: 3}, {Streams: prefetch.Streams{Compute: 2}}} {
 		for turn := 1; turn <= 4; turn++ {
 			t.Run(fmt.Sprintf("%+v/turn=%d", po, turn), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAStreamThatStandsStillCostsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := adversarial(time.Millisecond)
 		co.Model.ComputeEngines = 2
-		r := newRig(t, canary{n: 80, width: 9}, co, 2, loader.Options{Workers: 2, Shuffle: true}, prefetch.Options{ComputeStreams: 2, Depth: 4})
+		r := newRig(t, canary{n: 80, width: 9}, co, 2, loader.Options{Workers: 2, Shuffle: true}, prefetch.Options{Depth: 4, Streams: prefetch.Streams{Compute: 2}})
 		before := r.dev.Usage()
 		start := time.Now()
 		var all []reading
@@ -208,7 +208,7 @@ func TestALoopSlowerThanItsSourceNeverWaits(t *testing.T) {
 // called on the host, while the ring goes on.
 func TestWorkSubmittedBeforeReleaseSeesItsOwnBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 33}, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 3, HostSlots: 2})
+		r := newRig(t, canary{n: 40, width: 33}, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 3, Memory: prefetch.Memory{HostSlots: 2}})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var all []reading
@@ -231,7 +231,7 @@ func TestWorkSubmittedBeforeReleaseSeesItsOwnBatch(t *testing.T) {
 // others meanwhile.
 func TestLeasesOutliveCloseWhileTheDeviceGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 3, ComputeStreams: 2})
+		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 3, Streams: prefetch.Streams{Compute: 2}})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var held []prefetch.Batch

@@ -1,175 +1,250 @@
 package prefetch
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/invariants"
 	"github.com/leat-go/leat/loader"
-	"github.com/leat-go/leat/pinnedpool"
 )
 
-// state is where a slot stands in its lap.
-type state uint32
-
-const (
-	free    state = iota // no batch is in it
-	filling              // the uploader's
-	ready                // uploaded, waiting to be delivered
-	leased               // the user's
-)
-
-func (s state) String() string {
-	return [...]string{"free", "filling", "ready", "leased"}[s]
-}
-
-// A slot is the place of one batch, used lap after lap: a part of a carrier or,
-// for a host consumer without a transform, a pinned host slot itself.
+// A slot is memory that one stream writes and others read, with the events that order the
+// two: a device slot, a transform's raw memory, a Map's result. What lies in it has
+// travelled together, so that one event tells when all of it is there; a batch is a
+// window on it.
 //
-// Whoever moved it to its state owns its other fields: the uploader from filling,
-// the user from leased.
+// Two rules order its use lap after lap, whoever writes and whoever reads:
+//
+//	overwrite after read   beginWrite waits for the last lap's reads, which endRead records
+//	read after filled      beginRead waits for filled, which endWrite records
+//
+// Each Wait binds to the newest Record issued: so a slot is written only when every
+// endRead of its last lap has returned (P1), and what was not read in that lap is not
+// waited for (P2).
 type slot struct {
-	id int
-	// lap is the state, in its lowest bits, and the generation: one word, so that a
-	// lease that a late call ends is the one that the call means.
-	lap     atomic.Uint64
-	history history
+	id     int
+	memory device.View
+	buffer *device.Buffer     // what memory is: the slot's own, or
+	host   *device.HostBuffer // pinned memory, which the host reads
+	filled *device.Event
 
-	carrier *carrier           // nil for a pinned host slot
-	pinned  *pinnedpool.Buffer // the pinned host slot, else nil
-	memory  device.View        // where the batch is; empty for a host consumer
-	host    []byte             // where it is for a host consumer, else nil
-	lent    lent
+	windows []*window // the places of batches in it, none for what holds no batch
+	mark    int       // of the timeline, in this lap
 
-	// The batch that is in it.
-	batch       loader.Filled
-	substituted []loader.Substitution // of batch, in memory of its own
-	rows        int
-	shapes      [][]int        // by field; [0] is rows
-	stream      *device.Stream // the compute stream that the batch was given to
-
-	usedOn []*device.Stream // the streams of UsedOn; under the carrier's lock
+	mu      sync.Mutex
+	lap     uint64 // of filled, that Waits are to bind to
+	reads   reads  // of this lap, and of the last until it is overwritten
+	waiting int    // batches of this lap that are not delivered yet
+	left    int    // batches of this lap that are not back yet
+	failed  bool   // an operation on it failed: what was submitted is unknown
 }
 
-const (
-	stateBits = 2
-	stateMask = 1<<stateBits - 1
-)
-
-// state is where the slot stands.
-func (s *slot) state() state { return state(s.lap.Load() & stateMask) }
-
-// generation counts the leases; a Batch carries the one it was made in.
-func (s *slot) generation() uint64 { return s.lap.Load() >> stateBits }
-
-// lentTo reports whether the lease of that generation lasts (P4).
-func (s *slot) lentTo(generation uint64) bool {
-	return s.lap.Load() == generation<<stateBits|uint64(leased)
-}
-
-// move and giveBack are the only writers of s.lap. Going on after a bad move would
-// corrupt training data silently, so it panics. The move to leased begins a generation.
-func (s *slot) move(from, to state) {
-	old := s.lap.Load()
-	next := old&^stateMask | uint64(to)
-	if to == leased {
-		next += 1 << stateBits
+// beginWrite makes work submitted to stream from now on wait until the slot's last lap
+// has been read.
+func (s *slot) beginWrite(stream *device.Stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.reads.list {
+		r := &s.reads.list[i]
+		if err := otherLap(stream, r.done, r.lap); err != nil {
+			return err
+		}
+		if err := r.unlessEnded(stream.Wait(r.done)); err != nil { // overwrite after read
+			return err
+		}
 	}
-	if state(old&stateMask) != from || !s.lap.CompareAndSwap(old, next) {
-		panic(fmt.Sprintf("prefetch: slot %d: %v -> %v while %v\n%s", s.id, from, to, s.state(), &s.history))
+	s.reads.clear()
+	return nil
+}
+
+// endWrite marks in stream where the slot is filled.
+func (s *slot) endWrite(stream *device.Stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lap++
+	return stream.Record(s.filled) // read after filled
+}
+
+// beginRead makes work submitted to stream from now on wait until the slot is filled.
+func (s *slot) beginRead(stream *device.Stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.open(stream)
+	return err
+}
+
+// endRead marks in stream where its read ends.
+func (s *slot) endRead(stream *device.Stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.end(s.reads.by(stream))
+}
+
+// open is beginRead; the caller holds s.mu.
+func (s *slot) open(stream *device.Stream) (*read, error) {
+	if err := otherLap(stream, s.filled, s.lap); err != nil {
+		return nil, err
 	}
-	s.history.add(to, s.batch)
-}
-
-// giveBack ends the lease of that generation, and reports false if it has ended.
-func (s *slot) giveBack(generation uint64) bool {
-	lap := generation << stateBits
-	if !s.lap.CompareAndSwap(lap|uint64(leased), lap|uint64(free)) {
-		return false
+	if err := stream.Wait(s.filled); err != nil { // read after filled
+		return nil, err
 	}
-	s.history.add(free, s.batch)
-	return true
-}
-
-// hold takes what the loader filled as the slot's batch of this lap.
-func (s *slot) hold(f loader.Filled) {
-	// The list is the loader's again when the host slot is, which may be long before
-	// the batch is released.
-	s.substituted = append(s.substituted[:0], f.Substituted...)
-	s.batch = f
-	s.batch.Substituted = s.substituted
-	s.rows = f.N
-	setRows(s.shapes, f.N)
-}
-
-// shapes are the fields' shapes with room for the number of rows in front.
-func shapes(l *loader.Layout) [][]int {
-	all := make([][]int, len(l.Fields()))
-	for i, f := range l.Fields() {
-		all[i] = append([]int{0}, f.Shape...)
+	r, err := s.reads.begin(stream)
+	if err == nil {
+		r.open++
 	}
-	return all
+	return r, err
 }
 
-func setRows(shapes [][]int, n int) {
-	for _, shape := range shapes {
-		shape[0] = n
+// end is endRead; the caller holds s.mu.
+func (s *slot) end(r *read) error {
+	if err := r.stream.Record(r.done); err != nil { // overwrite after read
+		return err
+	}
+	r.lap = r.done.Records()
+	r.open--
+	return nil
+}
+
+// otherLap is why a Wait would bind to another Record than the one that is meant. Builds
+// with the tag invariants look: a slot that is written too early, or by two, shows here
+// even where its bytes happen to be right.
+func otherLap(stream *device.Stream, e *device.Event, meant uint64) error {
+	if !invariants.Enabled || e.Records() == meant {
+		return nil
+	}
+	return fmt.Errorf("prefetch: stream %q would wait for lap %d of event %q, lap %d is meant", stream.Name(), e.Records(), e.Name(), meant)
+}
+
+// slotOptions says what a slot is made of.
+type slotOptions struct {
+	id     int
+	bytes  int64
+	onHost bool                // pinned memory, for a reader on the host
+	filled device.EventOptions // its name without the slot's number
+	read   device.EventOptions // of the reads' events, their names without numbers
+	reads  int                 // how many streams may read it in a lap
+}
+
+// newSlot makes a slot on dev. What it could make before an error is in it, for close.
+func newSlot(dev *device.Device, o slotOptions) (s *slot, err error) {
+	s = &slot{id: o.id}
+	if o.onHost {
+		if s.host, err = dev.AllocHost(o.bytes, device.HostOptions{}); err == nil {
+			s.memory, err = s.host.View()
+		}
+	} else if s.buffer, err = dev.Alloc(o.bytes); err == nil {
+		s.memory = s.buffer.View()
+	}
+	if err != nil {
+		return s, err
+	}
+	o.filled.Name = fmt.Sprintf("%s %d", o.filled.Name, o.id)
+	if s.filled, err = dev.NewEvent(o.filled); err != nil {
+		return s, err
+	}
+	o.read.Name = fmt.Sprintf("%s %d", o.read.Name, o.id)
+	return s, s.reads.init(dev, o.read, o.reads)
+}
+
+// describe says what the memory is in reports of a checker of orders.
+func (s *slot) describe(what func(offset, bytes int64) (name, hint string)) {
+	if s.buffer != nil {
+		s.buffer.Describe(what)
+	} else {
+		s.host.Describe(what)
 	}
 }
 
-// history is the last few moves of a slot, for the panic that reports a bad one,
-// and the place that took the lease, for the report of one that nobody returns.
-type history struct {
-	mu    sync.Mutex
-	moves [8]struct {
-		to           state
-		epoch, batch int
+// load begins a lap with so many batches.
+func (s *slot) load(batches int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting, s.left = batches, batches
+}
+
+// delivered notes that one more of its batches is the user's.
+func (s *slot) delivered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+}
+
+// held reports whether the user has all that is in the slot.
+func (s *slot) held() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting == 0 && s.left > 0
+}
+
+// isRead reports whether the streams have done with the last lap.
+func (s *slot) isRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads.over()
+}
+
+// rest waits until the streams have passed the point where their reads end.
+func (s *slot) rest(ctx context.Context) error {
+	for i := 0; ; i++ {
+		r, ok := s.at(i)
+		if !ok {
+			return nil
+		}
+		if err := r.rest(ctx); err != nil {
+			return err
+		}
 	}
-	n     int
-	taken [6]uintptr // empty for a lease of a range, which can't be forgotten
-	depth int
 }
 
-func (h *history) add(to state, f loader.Filled) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := &h.moves[h.n%len(h.moves)]
-	m.to, m.epoch, m.batch = to, f.Epoch, f.Batch
-	h.n++
-	h.depth = 0
-}
-
-// take notes the caller skip frames up as the one that took the lease.
-func (h *history) take(skip int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.depth = runtime.Callers(skip+1, h.taken[:])
-}
-
-func (h *history) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var b strings.Builder
-	b.WriteString("the slot's last moves:")
-	for i := max(0, h.n-len(h.moves)); i < h.n; i++ {
-		m := h.moves[i%len(h.moves)]
-		fmt.Fprintf(&b, "\n\t%v (epoch %d, batch %d)", m.to, m.epoch, m.batch)
+// at is the read of that number in this lap.
+func (s *slot) at(i int) (r read, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i >= len(s.reads.list) {
+		return r, false
 	}
-	return b.String()
+	return s.reads.list[i], true
 }
 
-// lease describes the lease that the newest move began.
-func (h *history) lease() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := h.moves[(h.n-1)%len(h.moves)]
-	place := "in the body of a range"
-	if h.depth > 0 {
-		f, _ := runtime.CallersFrames(h.taken[:h.depth]).Next()
-		place = fmt.Sprintf("at %s:%d", f.File, f.Line)
+// renew makes a slot that has failed, and has come to rest, as good as new.
+func (s *slot) renew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads.clear()
+	for _, w := range s.windows {
+		w.usedOn = w.usedOn[:0]
 	}
-	return fmt.Sprintf("epoch %d, batch %d, taken %s", m.epoch, m.batch, place)
+	s.failed = false
+}
+
+// close gives the memory and the events back.
+func (s *slot) close() error {
+	errs := []error{s.reads.close()}
+	if s.filled != nil {
+		errs = append(errs, s.filled.Close())
+	}
+	if s.buffer != nil {
+		errs = append(errs, s.buffer.Close())
+	}
+	if s.host != nil {
+		errs = append(errs, s.host.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// copyRows copies the rows that a batch has, of all its fields, by copy: in one call
+// where the batch is full, else field by field, so that no stale tail travels.
+func copyRows(l *loader.Layout, rows int, copy func(offset, bytes int64) error) error {
+	if rows == l.BatchSize() {
+		return copy(0, l.Size())
+	}
+	for _, f := range l.Fields() {
+		if err := copy(f.Offset, int64(rows)*f.RowBytes); err != nil {
+			return err
+		}
+	}
+	return nil
 }

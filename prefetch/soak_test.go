@@ -125,8 +125,7 @@ func (s *soaker) options() (batchSize int, lo loader.Options, po prefetch.Option
 	batchSize = 1 + d.IntN(12)
 	lo = loader.Options{Shuffle: d.IntN(4) > 0, Seed: d.Uint64(), Epochs: 1 + d.IntN(3),
 		Workers: 1 + d.IntN(4), GracePeriod: 2 * time.Millisecond}
-	po = prefetch.Options{Depth: 1 + d.IntN(4), HostSlots: 1 + d.IntN(5), BatchesPerCopy: 1 + d.IntN(4),
-		ComputeStreams: 1 + d.IntN(3), RoundRobin: d.IntN(2) == 0, Timing: d.IntN(3) == 0, CloseTimeout: 30 * time.Second}
+	po = prefetch.Options{Depth: 1 + d.IntN(4), BatchesPerCopy: 1 + d.IntN(4), Timing: d.IntN(3) == 0, CloseTimeout: 30 * time.Second, Streams: prefetch.Streams{Compute: 1 + d.IntN(3), RoundRobin: d.IntN(2) == 0}, Memory: prefetch.Memory{HostSlots: 1 + d.IntN(5)}}
 	if d.IntN(3) == 0 {
 		po.Transform = passOn(cpuSpin, time.Duration(d.IntN(100))*time.Microsecond, canary{width: 1})
 	}

@@ -1,105 +1,250 @@
 package prefetch
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/pinnedpool"
+	"github.com/leat-go/leat/internal/life"
+	"github.com/leat-go/leat/loader"
 )
 
-// The edges of the stages that not every pipeline has; protocol.go has the three of all.
+// stages is what batches go through on their way to the user, and what that is made of.
+type stages struct {
+	sizes     sizes
+	seed      uint64
+	dev       *device.Device // nil without a device
+	host      *device.Device // where pinned memory is from
+	copies    *device.Stream // nil without a device
+	computes  computes       // none without a device
+	pinned    *pinned        // which is also the feed
+	transform *transforming  // nil without a transform
+	ring      *ring          // of device slots, or of a transform's output; nil without either
+	windows   []*window      // the places of all batches that can be delivered
+	timeline  timeline
+	counters  counters
+	ahead     bool // producers go on behind an epoch's end, since there is a stated number
+
+	// calls is held by the uploader while it calls the device, and by Quiesce.
+	calls gate
+}
+
+// The way of a batch, and the edges that order it. protocol_test.go leaves them out one
+// by one.
 //
-// A transform stands between the copy and compute. The copy then goes into a raw
-// buffer, and (a) and (b) bind compute to the transform instead:
+//	uploader   slot.beginWrite  copies.Wait(read)      overwrite after read
+//	           feed.fill        copies.CopyH2D
+//	                            copies.Record(copied)  refill after copied
+//	           slot.endWrite    copies.Record(filled)  read after filled
+//	Next       slot.open        compute.Wait(filled)
+//	           …                the user's work on compute
+//	Release    slot.end         compute.Record(read)   overwrite after read
 //
-//	                     copy.Wait(read)        (e) transform done → raw may be overwritten
-//	                     copy.CopyH2D
-//	                     copy.Record(copied)    (c)
-//	                     copy.Record(filled)    (d) copy done → transform may read
-//	                     transform.Wait(filled) (d)
-//	                     transform.Wait(consumed) (b)
-//	                     transform.…            reads raw, writes the carrier
-//	                     transform.Record(read) (e)
-//	                     transform.Record(ready) (a)
-//
-// Results come back over a ring of the same kind, whose stream is download:
-//
-//	Map's step   …       the user's work on compute
-//	             fetch   compute.Record(written) (f) compute done → download may read
-//	                     download.Wait(written) (f)
-//	                     download.CopyD2H
-//	                     download.Record(fetched) (g) download done → the host may read
-//	waiter       wait    fetched.Synchronize    (g)
-//
-// The host has seen (g) before a result's memory is free again, on the device too.
+// With a transform the copy goes into a slot of its own, raw, which the transform's stream
+// reads; it is the one that writes the slot that compute reads.
+
+// upload submits the work that brings batches into a free slot, and counts in loaded
+// those for which all of it is submitted.
+func (g *stages) upload(to *slot, batches []loader.Filled, loaded *int) error {
+	switch {
+	case g.dev == nil:
+		return g.uploadToHost(to, batches[0], loaded)
+	case g.transform != nil:
+		return g.uploadRaw(to, batches, loaded)
+	}
+	if err := g.copyInto(to, batches); err != nil {
+		return err
+	}
+	*loaded = len(batches)
+	return nil
+}
+
+// copyInto submits the copies of batches into a slot.
+func (g *stages) copyInto(to *slot, batches []loader.Filled) error {
+	if err := to.beginWrite(g.copies); err != nil {
+		g.pinned.doubt(batches)
+		return err
+	}
+	if err := g.timeline.copyStarts(g.copies, to); err != nil {
+		g.pinned.doubt(batches)
+		return err
+	}
+	if err := g.pinned.fill(g.copies, to.memory, batches); err != nil {
+		return err
+	}
+	if err := g.timeline.copyEnds(g.copies, to); err != nil {
+		return err
+	}
+	return to.endWrite(g.copies)
+}
 
 // uploadRaw is upload with a transform behind the copy. Where that fails, or ends the
 // goroutine, the batches before the one that it fails for are loaded all the same.
-func (p *Prefetcher) uploadRaw(c *carrier, batches int, host *pinnedpool.Buffer, hostDone bool, loaded *int) (err error) {
-	t, raw := p.transform, p.transform.next()
-	if raw.used { // on its first lap nobody has read it
-		if err := p.copy.Wait(raw.read); err != nil { // (e)
-			return err
-		}
-	}
-	if err := p.copyBatches(c, raw.memory, batches, host); err != nil {
+func (g *stages) uploadRaw(to *slot, batches []loader.Filled, loaded *int) (err error) {
+	t, raw := g.transform, g.transform.next()
+	if err := g.copyInto(raw, batches); err != nil {
 		return err
 	}
-	if hostDone {
-		if err := p.copy.Record(host.Copied()); err != nil { // (c)
-			return err
-		}
-	}
-	if err := p.copy.Record(raw.filled); err != nil { // (d)
+	to.mark = raw.mark
+	if err := raw.beginRead(t.stream); err != nil {
 		return err
 	}
-	if err := t.stream.Wait(raw.filled); err != nil { // (d)
-		return err
-	}
-	if err := c.waitConsumed(t.stream); err != nil { // (b)
+	if err := to.beginWrite(t.stream); err != nil {
 		return err
 	}
 	defer func() {
 		if *loaded == 0 {
 			return
 		}
-		if failed := t.transformed(c, raw); failed != nil {
+		failed := raw.endRead(t.stream)
+		if failed == nil {
+			failed = to.endWrite(t.stream)
+		}
+		if failed != nil {
 			*loaded, err = 0, failed
 		}
 	}()
-	return t.apply(c, raw.memory, batches, loaded)
+	return t.apply(to, raw.memory, len(batches), loaded)
 }
 
-// transformed marks behind a carrier's transform what is read and what is ready.
-func (t *transforming) transformed(c *carrier, raw *raw) error {
-	if err := t.stream.Record(raw.read); err != nil { // (e)
+// uploadToHost is upload for a host consumer with a transform, which reads the pinned
+// buffer itself: there is no copy, and the consumer waits on the host.
+func (g *stages) uploadToHost(to *slot, batch loader.Filled, loaded *int) error {
+	t := g.transform
+	in, err := g.pinned.lend(batch)
+	if err == nil {
+		var done int
+		err = g.guarded(func() error { return t.apply(to, in, 1, &done) }, batch)
+	}
+	if err != nil {
 		return err
 	}
-	raw.used = true
-	return t.stream.Record(c.ready) // (a)
+	if err := g.pinned.done(t.stream, batch); err != nil {
+		return err
+	}
+	if err := to.endWrite(t.stream); err != nil {
+		return err
+	}
+	*loaded = 1
+	return nil
 }
 
-// transformHost is upload for a host consumer with a transform, which reads the
-// host slot itself: there is no copy, and the consumer waits for ready on the host.
-func (p *Prefetcher) transformHost(c *carrier, in device.View, host *pinnedpool.Buffer) error {
-	var done int
-	if err := p.transform.apply(c, in, 1, &done); err != nil {
-		return err
-	}
-	if err := p.transform.stream.Record(host.Copied()); err != nil { // (c)
-		return err
-	}
-	return p.transform.stream.Record(c.ready) // (a)
+// guarded runs work that reads a batch where it lies. Where the work fails, or ends the
+// goroutine, the batch stays out of use until the streams have come to rest.
+func (g *stages) guarded(work func() error, batch loader.Filled) (err error) {
+	returned := false
+	defer func() {
+		if !returned || err != nil {
+			g.pinned.doubt([]loader.Filled{batch})
+		}
+	}()
+	err = work()
+	returned = true
+	return err
 }
 
-// fetch submits the download of what compute's work so far has written.
-func (r *result) fetch(compute, download *device.Stream) error {
-	if err := compute.Record(r.written); err != nil { // (f)
+// handOver gives a batch to a compute stream: work submitted to it from now on waits for
+// the batch. It is called when the batch is delivered and no sooner (P3). What a stream
+// has waited for it need not wait for again.
+func (g *stages) handOver(w *window) error {
+	s := w.slot
+	w.stream = g.computes.next(g.ring)
+	if err := g.timeline.reached(w.stream, s); err != nil {
 		return err
 	}
-	if err := download.Wait(r.written); err != nil { // (f)
-		return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.openWhole(w.stream)
+	if err == nil {
+		r.batches++
 	}
-	if err := r.copyBack(download); err != nil {
-		return err
+	return err
+}
+
+// openWhole is open for a compute stream, whose read lasts until the slot is handed back.
+// The caller holds s.mu.
+func (s *slot) openWhole(compute *device.Stream) (*read, error) {
+	if r := s.reads.by(compute); r != nil && r.whole {
+		return r, nil
 	}
-	return download.Record(r.fetched) // (g)
+	r, err := s.open(compute)
+	if err == nil {
+		r.whole = true
+	}
+	return r, err
+}
+
+// handBack notes that a batch is done with. The last one hands its slot back, and only
+// when that has returned is it the uploader's (P1).
+func (g *stages) handBack(w *window, delivered bool) error {
+	s := w.slot
+	s.mu.Lock()
+	err := w.endUses()
+	s.left--
+	if !delivered {
+		s.waiting--
+	}
+	last := s.left == 0
+	if last {
+		err = errors.Join(err, s.endWhole())
+	}
+	s.failed = s.failed || err != nil
+	failed := s.failed
+	s.mu.Unlock()
+	if last {
+		g.ring.back(s, failed)
+	}
+	return err
+}
+
+// endWhole marks in every compute stream that read the slot where that ends. The caller
+// holds s.mu.
+func (s *slot) endWhole() (err error) {
+	for i := range s.reads.list {
+		if r := &s.reads.list[i]; r.whole {
+			err = errors.Join(err, s.end(r))
+		}
+	}
+	return err
+}
+
+// discard takes back a batch that was ready and is not delivered: its memory is free at
+// once, since what is written there next is behind the last on the same stream.
+func (g *stages) discard(w *window) error {
+	w.step(life.Discard)
+	if w.slot == nil {
+		g.pinned.Put(loader.Slot{ID: w.id})
+		return nil
+	}
+	return g.handBack(w, false)
+}
+
+// describe is what a checker of orders calls the ring's memory in its reports. It asks
+// only when there is one to make.
+func (g *stages) describe(s *slot) {
+	s.describe(func(offset, _ int64) (string, string) {
+		if len(s.windows) == 0 {
+			return "device slots that are being made", ""
+		}
+		i := min(int(offset/g.sizes.outStride), len(s.windows)-1)
+		w := s.windows[i]
+		return fmt.Sprintf("slot %d%s%s", s.id, w.history.batches(), inField(offset-int64(i)*g.sizes.outStride, g.sizes.out)), wrongUse
+	})
+}
+
+// wrongUse is the mistakes that users make with a batch.
+const wrongUse = "work on a batch is for batch.Stream(); any other stream needs batch.UsedOn first; " +
+	"and a batch's fields end with its loop body, or with Release"
+
+// describeFields describes memory that is laid out as l says, again and again.
+func describeFields(name string, l *loader.Layout) func(offset, bytes int64) (string, string) {
+	return func(offset, _ int64) (string, string) { return name + inField(offset%stride(l), l), "" }
+}
+
+// inField is in which field of l a byte lies.
+func inField(offset int64, l *loader.Layout) string {
+	if name, _, ok := fieldAt(l, offset); ok {
+		return fmt.Sprintf(", field %q", name)
+	}
+	return ""
 }

@@ -2,7 +2,9 @@ package prefetch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,37 +12,77 @@ import (
 	"github.com/leat-go/leat/pinnedpool"
 )
 
-// Stats is what a Prefetcher counted since New: how much went through, and who
-// waited for whom.
+// Stats is what a Prefetcher counted since New: how much went through, and who waited
+// for whom. Each figure by itself is exact; together they are taken one after the other
+// while the pipeline goes on. A wait counts when it is over.
+//
+// A call of Next waits for one batch, the next in order. WaitProducer, WaitOrder,
+// WaitDevice and WaitRelease divide that wait by what the batch lacked at each instant,
+// and so their sum, Wait, is all the time that Next waited. A call that finds its batch
+// ready waits for nothing.
 type Stats struct {
-	// Batches and Samples were delivered; Bytes were uploaded, or without a device
-	// delivered.
+	// Device is the device's name, empty without one.
+	Device string
+
+	// Batches and Samples were delivered, padding not counted; Bytes were uploaded, or
+	// without a device delivered.
 	Batches, Samples, Bytes int64
-	// WaitProducer is how long Next waited for producers to fill a batch.
+	// Uploads is the number of uploads, of Options.BatchesPerCopy batches at most.
+	Uploads int64
+
+	// WaitProducer is how long Next waited for a batch whose rows were not all written,
+	// while no later batch was complete either: reading is the slower side.
 	WaitProducer time.Duration
-	// WaitDevice is how long Next waited while all host slots were filled or in
-	// flight: the device is the slower side, which is as it should be.
+	// WaitOrder is how long Next waited for a batch whose rows were not all written, while
+	// a later one was complete: one slow sample held back what was ready, because batches
+	// are delivered in order. More host slots allow more to be read behind it, but do not
+	// shorten this wait.
+	WaitOrder time.Duration
+	// WaitDevice is how long Next waited for work in flight: the batch had no host slot
+	// because the copies out of all of them were still to be done, behind the bus or behind
+	// compute; or it was filled, and a copy from pageable memory or a Transform's Apply kept
+	// the uploader. The device is the slower side, which is as it should be. Without a
+	// device it is the time of the Transform, and 0 where there is none.
 	WaitDevice time.Duration
-	// WaitSlot is how long the uploader waited for a device slot: it waited for
-	// you to release one. That is how a pipeline waits that is fast enough.
+	// WaitRelease is how long Next waited for a slot that you held: every device slot, or
+	// without a device every host slot. Next reports that as a *LeaseError instead, where
+	// nobody else can release one; WaitNext waits.
+	WaitRelease time.Duration
+	// Body is how long you worked between two calls of Next: from the delivery of a batch to
+	// the next call of the same Reader, or to its Close. Time between two ranges is not in it.
+	Body time.Duration
+
+	// WaitSlot is how long the uploader waited with a filled batch for a device slot, all of
+	// which were yours or held batches ready for you. That is how a pipeline waits that is
+	// fast enough. It is 0 without device slots.
 	WaitSlot time.Duration
-	// WaitHostSlot is how long producers waited for a host slot: for copies, or
-	// without a device for you.
+	// WaitHostSlot is how long the producers had nothing to do because no host slot was free:
+	// every batch that was begun was complete. The slots were in flight, or held batches ready
+	// for you, or were yours.
 	WaitHostSlot time.Duration
+
 	// WaitCopy is how long the compute stream stood still on the device because a
 	// batch's copy wasn't done, CopyTime how long the copies took, both over
 	// TimedUploads. They are measured with Options.Timing only. A Transform's own time
 	// is in neither.
 	WaitCopy, CopyTime time.Duration
 	TimedUploads       int64
-	// Uploads is the number of uploads, of Options.BatchesPerCopy batches at most.
-	Uploads int64
+
 	// Leases is the number of batches not released.
 	Leases int
 	// Free is the number of device slots that wait for the uploader.
 	Free int
 	// Pool is the host slots' own count.
 	Pool pinnedpool.Stats
+	// Loader is what the producers did, over all ranges: how long each worker was busy, the
+	// slowest sample, substitutes. They read ahead, so its Batches and Samples may be more
+	// than those delivered here.
+	Loader loader.Stats
+}
+
+// Wait is how long Next waited, for whatever reason.
+func (s Stats) Wait() time.Duration {
+	return s.WaitProducer + s.WaitOrder + s.WaitDevice + s.WaitRelease
 }
 
 // Overlap is the share of copying that was hidden behind compute, from 0 to 1; 0
@@ -52,60 +94,170 @@ func (s Stats) Overlap() float64 {
 	return max(0, 1-float64(s.WaitCopy)/float64(s.CopyTime))
 }
 
-type counters struct {
-	batches, samples, uploads, bytes, waitProducer, waitDevice, waitSlot atomic.Int64
+// String is the table of who waited for whom. A share is one of your time, Body and Wait.
+func (s Stats) String() string {
+	var b strings.Builder
+	total := s.Body + s.Wait()
+	row := func(who, what string, d time.Duration) {
+		share := ""
+		if total > 0 {
+			share = fmt.Sprintf("%5.1f%%", 100*d.Seconds()/total.Seconds())
+		}
+		line := fmt.Sprintf("%-20s %-50s %12v %s", who, what, d.Round(time.Microsecond), share)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	host, full := s.Device == "", "in flight or ready for you"
+	if host {
+		full = "held by you or ready for you"
+	}
+	fmt.Fprintf(&b, "%d batches, %d samples, %d bytes", s.Batches, s.Samples, s.Bytes)
+	if total > 0 {
+		fmt.Fprintf(&b, ", %.0f samples a second", float64(s.Samples)/total.Seconds())
+	}
+	b.WriteByte('\n')
+	row("you", "worked on batches", s.Body)
+	row("you waited for", "producers, to fill the next batch", s.WaitProducer)
+	row("you waited for", "a slow sample, with later batches complete", s.WaitOrder)
+	switch {
+	case !host:
+		row("you waited for", "the device, with every host slot in flight", s.WaitDevice)
+	case s.WaitDevice > 0:
+		row("you waited for", "the transform", s.WaitDevice)
+	}
+	if s.WaitRelease > 0 {
+		row("you waited for", "a release, with every slot held by you", s.WaitRelease)
+	}
+	if s.TimedUploads > 0 {
+		row("compute waited for", "a copy to end", s.WaitCopy)
+		fmt.Fprintf(&b, "%-20s %-50s %11.1f%%\n", "compute hid", "of copies that took "+s.CopyTime.Round(time.Microsecond).String(), 100*s.Overlap())
+	}
+	if !host {
+		row("the uploader waited", "for you to release a device slot", s.WaitSlot)
+	}
+	row("producers waited", "for a host slot, all being "+full, s.WaitHostSlot)
+	if busy := s.Loader.Busy; len(busy) > 0 {
+		least, most := slices.Min(busy), slices.Max(busy)
+		row(fmt.Sprintf("of %d workers", len(busy)), "the one with most to do was busy", most)
+		if len(busy) > 1 {
+			row("", "the one with least to do was busy", least)
+		}
+	}
+	if n := s.Loader.Substituted; n > 0 {
+		fmt.Fprintf(&b, "%d samples could not be read and were replaced\n", n)
+	}
+	return b.String()
 }
 
-func (c *counters) delivered(s *slot) {
+// counters are what Stats is made of.
+type counters struct {
+	batches, samples, uploads, bytes atomic.Int64
+	producer, order, device, release atomic.Int64
+	body, waitSlot, waitHostSlot     atomic.Int64
+
+	mu     sync.Mutex
+	before loader.Stats // of the runs that are over
+	filled time.Time    // the latest time at which a batch was filled, of those that were taken
+}
+
+func (c *counters) delivered(w *window) {
 	c.batches.Add(1)
-	c.samples.Add(int64(s.batch.Valid))
-	if s.pinned != nil {
-		c.bytes.Add(int64(len(s.host)))
+	c.samples.Add(int64(w.batch.Valid))
+	if w.pinned != nil {
+		c.bytes.Add(int64(len(w.host)))
 	}
 }
 
-// uploaded counts an upload of the batches in slots.
-func (c *counters) uploaded(slots []*slot, l *loader.Layout) {
+// uploaded counts an upload of batches.
+func (c *counters) uploaded(windows []*window, l *loader.Layout) {
 	c.uploads.Add(1)
-	for _, s := range slots {
-		n := l.Size()
-		if s.rows != l.BatchSize() {
-			n = 0
-			for _, f := range l.Fields() {
-				n += f.RowBytes * int64(s.rows)
-			}
-		}
-		c.bytes.Add(n)
+	for _, w := range windows {
+		_ = copyRows(l, w.batch.N, func(_, bytes int64) error {
+			c.bytes.Add(bytes)
+			return nil
+		})
+	}
+}
+
+// waited counts a wait of Next: w is what it ended with, nil if that was no batch.
+func (c *counters) waited(from, to time.Time, w *window, inFlight bool) {
+	var of waits
+	if w != nil {
+		of = divide(from, to, w.passage(), inFlight)
+	} else {
+		of.producer = to.Sub(from)
+	}
+	c.producer.Add(int64(of.producer))
+	c.order.Add(int64(of.order))
+	c.device.Add(int64(of.device))
+	c.release.Add(int64(of.release))
+}
+
+// opened counts how long the producers had nothing to do before a batch got its host
+// slot: those before it, of which all are told here in order, were filled.
+func (c *counters) opened(t loader.Times) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	idle := t.Asked
+	if c.filled.After(idle) {
+		idle = c.filled
+	}
+	if t.Opened.After(idle) {
+		c.waitHostSlot.Add(int64(t.Opened.Sub(idle)))
+	}
+	if t.Filled.After(c.filled) {
+		c.filled = t.Filled
 	}
 }
 
 // Stats returns what was counted so far.
 func (p *Prefetcher) Stats() Stats {
-	c := &p.counters
+	g := p.stages
+	c := &g.counters
+	get := func(n *atomic.Int64) time.Duration { return time.Duration(n.Load()) }
 	s := Stats{
-		Batches: c.batches.Load(), Samples: c.samples.Load(), Bytes: c.bytes.Load(),
-		WaitProducer: time.Duration(c.waitProducer.Load()), WaitDevice: time.Duration(c.waitDevice.Load()), WaitSlot: time.Duration(c.waitSlot.Load()),
-		Uploads: c.uploads.Load(), Leases: int(p.leases.Load()), Free: len(p.free), Pool: p.pool.Stats(),
+		Batches: c.batches.Load(), Samples: c.samples.Load(), Bytes: c.bytes.Load(), Uploads: c.uploads.Load(),
+		WaitProducer: get(&c.producer), WaitOrder: get(&c.order), WaitDevice: get(&c.device), WaitRelease: get(&c.release),
+		Body: get(&c.body), WaitSlot: get(&c.waitSlot), WaitHostSlot: get(&c.waitHostSlot),
+		Leases: leased(g.windows), Pool: g.pinned.pool.Stats(),
 	}
-	s.WaitHostSlot = p.memory.waiting()
-	s.TimedUploads, s.CopyTime, s.WaitCopy = p.timeline.measured()
+	if g.dev != nil {
+		s.Device = g.dev.Name()
+	}
+	if g.ring != nil {
+		s.Free = g.ring.len()
+	}
+	s.TimedUploads, s.CopyTime, s.WaitCopy = g.timeline.measured()
+	p.mu.Lock()
+	r := p.run
+	p.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Loader = c.before
+	if r != nil {
+		s.Loader = plus(s.Loader, r.batches.Stats())
+	}
 	return s
 }
 
-// String is the table of who waited for whom.
-func (s Stats) String() string {
-	var b strings.Builder
-	row := func(who, whom string, d time.Duration) {
-		fmt.Fprintf(&b, "%-28s %-34s %12v\n", who, whom, d.Round(time.Microsecond))
+// ended adds what a run's producers did, when it is over.
+func (c *counters) ended(s loader.Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = plus(c.before, s)
+}
+
+// plus is what two runs of a loader did.
+func plus(a, b loader.Stats) loader.Stats {
+	a.Batches += b.Batches
+	a.Samples += b.Samples
+	a.Substituted += b.Substituted
+	a.WaitSlot += b.WaitSlot
+	a.WaitBatch += b.WaitBatch
+	a.WaitOrder += b.WaitOrder
+	busy := slices.Clone(b.Busy)
+	for i := range min(len(a.Busy), len(busy)) {
+		busy[i] += a.Busy[i]
 	}
-	fmt.Fprintf(&b, "%d batches, %d samples, %d bytes\n", s.Batches, s.Samples, s.Bytes)
-	row("you waited for", "producers to fill a batch", s.WaitProducer)
-	row("you waited for", "the device, with every slot full", s.WaitDevice)
-	if s.TimedUploads > 0 {
-		row("compute waited for", "a copy to end", s.WaitCopy)
-		fmt.Fprintf(&b, "%-28s %-34s %11.1f%%\n", "of the copies' "+s.CopyTime.Round(time.Microsecond).String(), "compute hid", 100*s.Overlap())
-	}
-	row("producers waited for", "a free host slot", s.WaitHostSlot)
-	row("the uploader waited for", "you to release a device slot", s.WaitSlot)
-	return b.String()
+	a.Busy = busy
+	return a
 }

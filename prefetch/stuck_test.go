@@ -1,6 +1,7 @@
 package prefetch_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,21 +34,26 @@ func TestATransformThatDoesNotReturnIsReported(t *testing.T) {
 		r := newRig(t, data, adversarial(time.Millisecond), 2, graceful, prefetch.Options{Transform: stuckTransform(data, goOn)})
 		n := 0
 		start := time.Now()
-		for _, err := range r.pf.Batches(t.Context()) {
-			require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, err := range r.pf.Batches(ctx) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				break
+			}
 			if n++; n == 2 {
 				synctest.Wait() // the uploader is in batch 4 by now
 				start = time.Now()
-				break
+				cancel()
 			}
 		}
+		cancel()
 		require.Equal(t, time.Second, time.Since(start))
 		state := r.pf.State()
-		var stuck *prefetch.StuckError
+		var stuck *loader.StuckError
 		for _, err := range r.pf.Batches(t.Context()) {
 			require.ErrorAs(t, err, &stuck)
-			require.Equal(t, 4, stuck.Position.Batch)
-			require.ErrorContains(t, err, "Transform.Apply of batch 4 of epoch 0 has not returned within 1s")
+			require.Equal(t, 4, stuck.Batch)
+			require.ErrorContains(t, err, "Transform.Apply")
 		}
 		require.ErrorAs(t, r.pf.Seek(0, 0), &stuck)
 		require.Equal(t, state, r.pf.State(), "a Seek that failed changes nothing")
@@ -75,7 +81,7 @@ func TestCloseDoesNotWaitForATransformThatDoesNotReturn(t *testing.T) {
 		}
 		synctest.Wait()
 		start := time.Now()
-		var stuck *prefetch.StuckError
+		var stuck *loader.StuckError
 		require.ErrorAs(t, r.pf.Close(), &stuck)
 		require.Equal(t, time.Second, time.Since(start))
 		require.NotZero(t, r.dev.Usage().DeviceBytes, "what it may use stays")
@@ -107,11 +113,11 @@ func TestAStepThatDoesNotReturnIsReported(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(start))
 		_, err := r.pf.Open(t.Context())
 		require.ErrorIs(t, err, prefetch.ErrBusy)
-		var stuck *prefetch.StuckError
+		var stuck *loader.StuckError
 		err = r.pf.Close()
 		require.ErrorAs(t, err, &stuck)
-		require.Equal(t, "the step", stuck.What)
-		require.Equal(t, 3, stuck.Position.Batch)
+		require.Equal(t, "the step", stuck.Stage)
+		require.Equal(t, 3, stuck.Batch)
 		close(goOn)
 		synctest.Wait()
 		require.NoError(t, r.dev.Synchronize(t.Context()))

@@ -23,7 +23,7 @@ func TestABatchTellsItsOwnSubstitutes(t *testing.T) {
 			return nil
 		}}
 		r := newRig(t, data, cpu.Options{}, 2, loader.Options{Workers: 1, Epochs: 1, OnError: loader.Substitute},
-			prefetch.Options{Depth: 4, HostSlots: 1})
+			prefetch.Options{Depth: 4, Memory: prefetch.Memory{HostSlots: 1}})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
 		var held []prefetch.Batch

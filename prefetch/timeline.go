@@ -41,7 +41,7 @@ func (t *timeline) init(dev *device.Device, o Options) error {
 	if !o.Timing {
 		return nil
 	}
-	for i := range (o.HostSlots+o.Depth)*o.BatchesPerCopy + 1 {
+	for i := range o.Memory.HostSlots + o.Depth*o.BatchesPerCopy + 1 {
 		var m mark
 		for name, e := range map[string]**device.Event{"started": &m.started, "ended": &m.ended, "reached": &m.reached} {
 			var err error
@@ -54,14 +54,14 @@ func (t *timeline) init(dev *device.Device, o Options) error {
 	return nil
 }
 
-// copyStarts gives c the next mark and submits its first event.
-func (t *timeline) copyStarts(stream *device.Stream, c *carrier) error {
+// copyStarts gives the slot the next mark and submits its first event.
+func (t *timeline) copyStarts(stream *device.Stream, s *slot) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	c.timing = t.next
+	s.mark = t.next
 	t.next = (t.next + 1) % len(t.marks)
-	m := &t.marks[c.timing]
+	m := &t.marks[s.mark]
 	t.read(m)
 	t.mu.Lock()
 	m.lent = false
@@ -69,20 +69,20 @@ func (t *timeline) copyStarts(stream *device.Stream, c *carrier) error {
 	return stream.Record(m.started)
 }
 
-func (t *timeline) copyEnds(stream *device.Stream, c *carrier) error {
+func (t *timeline) copyEnds(stream *device.Stream, s *slot) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	return stream.Record(t.marks[c.timing].ended)
+	return stream.Record(t.marks[s.mark].ended)
 }
 
-// reached marks where compute stands when it is about to wait for c: the first time in
+// reached marks where compute stands when it is about to wait for the slot: the first time in
 // a lap.
-func (t *timeline) reached(stream *device.Stream, c *carrier) error {
+func (t *timeline) reached(stream *device.Stream, s *slot) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	m := &t.marks[c.timing]
+	m := &t.marks[s.mark]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m.lent {

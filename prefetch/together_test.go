@@ -117,7 +117,7 @@ func TestATransformsErrorComesBehindTheBatchesOfItsCopy(t *testing.T) {
 					for range 2 {
 						for b, err := range r.pf.Batches(t.Context()) {
 							if err != nil {
-								var of *prefetch.TransformError
+								var of *prefetch.StageError
 								require.ErrorAs(t, err, &of)
 								require.Equal(t, at, of.Position.Batch)
 								require.Len(t, all, at)
@@ -140,23 +140,23 @@ func TestATransformsErrorComesBehindTheBatchesOfItsCopy(t *testing.T) {
 func TestAnIdleStreamIsPreferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		co := cpu.Options{Model: &cpu.Model{ComputeEngines: 2}}
-		r := newRig(t, canary{n: 40, width: 4}, co, 2, plain, prefetch.Options{ComputeStreams: 2, Depth: 4})
+		r := newRig(t, canary{n: 40, width: 4}, co, 2, plain, prefetch.Options{Depth: 4, Streams: prefetch.Streams{Compute: 2}})
 		rd, err := r.pf.Open(t.Context())
 		require.NoError(t, err)
-		next := func() *device.Stream {
+		next := func(step time.Duration) *device.Stream {
 			b, err := rd.Next(t.Context())
 			require.NoError(t, err)
 			defer b.Release()
-			require.NoError(t, r.spin(b.Stream(), 0))
+			require.NoError(t, r.spin(b.Stream(), step))
 			time.Sleep(time.Millisecond)
 			return b.Stream()
 		}
-		first, second := next(), next()
+		first, second := next(0), next(0)
 		require.NotSame(t, first, second, "both are idle: in turn")
-		for _, busy := range []*device.Stream{first, second, first} {
-			require.NoError(t, r.spin(busy, time.Minute))
+		for range 3 {
+			busy := next(time.Minute)
 			for range 3 {
-				require.NotSame(t, busy, next())
+				require.NotSame(t, busy, next(0))
 			}
 			require.NoError(t, busy.Synchronize(t.Context()))
 		}

@@ -81,10 +81,10 @@ func TestAMissingEdgeIsNamedWhereNoByteIsWrong(t *testing.T) {
 			"Record(consumed) compute": reads("compute", "transform"),
 			"Wait(consumed) transform": reads("compute", "transform"),
 			"Record(copied) copy":      {"copy", "", "pinned buffer"},
-			"Record(filled) copy":      {"copy", "transform", "raw buffer"},
-			"Wait(filled) transform":   {"copy", "transform", "raw buffer"},
-			"Record(read ) transform":  {"transform", "copy", "raw buffer"},
-			"Wait(read ) copy":         {"transform", "copy", "raw buffer"},
+			"Record(filled) copy":      {"copy", "transform", "raw slot"},
+			"Wait(filled) transform":   {"copy", "transform", "raw slot"},
+			"Record(read ) transform":  {"transform", "copy", "raw slot"},
+			"Wait(read ) copy":         {"transform", "copy", "raw slot"},
 		}},
 		{"another stream", prefetch.Options{BatchesPerCopy: 1}, usedOnOther, map[string]race{
 			"Wait(ready) other":      reads("copy", "other"),
@@ -98,7 +98,7 @@ func TestAMissingEdgeIsNamedWhereNoByteIsWrong(t *testing.T) {
 			"SynchronizeEvent(fetched)": {"download", "", "the host's result"},
 		}},
 	} {
-		p.options.Depth, p.options.HostSlots = 2, 1
+		p.options.Depth, p.options.Memory.HostSlots = 2, 1
 		for name, want := range p.races {
 			e := parseEdge(t, name)
 			fired := int64(0)
@@ -189,7 +189,7 @@ func mapped(r *rig) error {
 func TestAStepOnTheWrongStreamIsTold(t *testing.T) {
 	_, drv := eagerDevice(t, order.Options{})
 	r := newRigOn(t, drv, cpuSpin, canary{n: 40, width: 32}, 4, loader.Options{Workers: 2},
-		prefetch.Options{ComputeStreams: 2, RoundRobin: true})
+		prefetch.Options{Streams: prefetch.Streams{Compute: 2, RoundRobin: true}})
 	told := 0
 	for b, err := range r.pf.Batches(t.Context()) {
 		require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestAFailureInAStreamsDroppedRemainderIsNoFailure(t *testing.T) {
 						return unreadable
 					}}
 					lo := loader.Options{Workers: 2, Last: loader.Drop, Epochs: epochs}
-					po := prefetch.Options{HostSlots: 4, BatchesPerCopy: per}
+					po := prefetch.Options{BatchesPerCopy: per, Memory: prefetch.Memory{HostSlots: 4 * per}}
 					r := newRig(t, data, adversarial(time.Millisecond), batch, lo, po)
 					r.overStream(nil, batch, lo, po)
 					for range epochs {
@@ -64,7 +64,7 @@ func TestAFailureInAStreamsDroppedRemainderIsNoFailure(t *testing.T) {
 
 					ld, err := loader.NewIterable(stream(data, nil), batch, lo)
 					require.NoError(t, err)
-					pf, err := prefetch.NewHost(ld, prefetch.Options{HostSlots: 4})
+					pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 4}})
 					require.NoError(t, err)
 					n := 0
 					for pf.Epoch() < epochs {
@@ -111,7 +111,7 @@ func TestABatchThatCloseLeftUnreadIsNotDelivered(t *testing.T) {
 				}
 				return nil
 			}}
-			pf := hostOf(t, data, 4, loader.Options{Workers: 1}, prefetch.Options{HostSlots: 2})
+			pf := hostOf(t, data, 4, loader.Options{Workers: 1}, prefetch.Options{Memory: prefetch.Memory{HostSlots: 2}})
 			rd, err := pf.Open(t.Context())
 			require.NoError(t, err)
 			b, err := rd.Next(t.Context())

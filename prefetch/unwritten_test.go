@@ -67,14 +67,14 @@ func TestAForgottenFieldOfTheDevicesIsNotDelivered(t *testing.T) {
 					for _, failed = range r.pf.Map(t.Context(), prefetch.Output{Fields: data.Fields()}, step) {
 						n++
 					}
-					var where *prefetch.StepError
+					var where *prefetch.StageError
 					require.ErrorAs(t, failed, &where)
 					require.Equal(t, bad, where.Position.Batch)
 				} else {
 					for _, failed = range r.pf.Batches(t.Context()) {
 						n++
 					}
-					var where *prefetch.TransformError
+					var where *prefetch.StageError
 					require.ErrorAs(t, failed, &where)
 					require.Equal(t, bad, where.Position.Batch)
 				}

@@ -2,29 +2,29 @@ package prefetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
-	"github.com/leat-go/leat/pinnedpool"
 )
 
-// upload is the uploader: it joins filled host memory with a free carrier and
-// submits the copy. It waits for producers and for carriers, never for the device.
+// upload is the uploader: it joins filled batches with a free slot and submits what brings
+// them there. It waits for producers and for slots, and not for the device.
 func (r *run) upload() {
 	defer close(r.items)
 	defer r.putBack()
 	defer func() {
 		if r.err == nil { // the transform has ended this goroutine
-			at, err := r.p.transform.visit.exited()
-			r.err = &TransformError{Position: at, Err: err}
+			at, err := r.stages.transform.visit.exited()
+			r.err = &StageError{Stage: inTransform, Position: at, Err: err}
 		}
 	}()
 	for {
 		end := r.gather()
-		if len(r.batches) > 0 {
-			if err := r.uploadGathered(); err != nil {
+		if len(r.gathered) > 0 {
+			if err := r.send(); err != nil {
 				r.err = err
 				return
 			}
@@ -33,7 +33,7 @@ func (r *run) upload() {
 		case loader.ErrEpochEnd:
 			end = r.endEpoch()
 		case loader.ErrEnd:
-			end = errEpochOver
+			end = errRunOver
 		}
 		if end != nil {
 			r.err = end
@@ -42,182 +42,174 @@ func (r *run) upload() {
 	}
 }
 
-// gather waits for a batch, and takes those behind it that can travel with it: all
-// of them lie in one host slot, so that the loader needs no other to fill them. It
-// waits for more only while there is something to deliver meanwhile: a batch that is
-// filled is not held back for one that may be long in coming.
+// gather waits for a batch, and takes those behind it that can travel with it. It waits
+// for more only while there is something to deliver meanwhile: a batch that is filled is
+// not held back for one that may be long in coming.
 func (r *run) gather() error {
-	p := r.p
-	r.batches = append(r.batches[:0], r.beyond...)
-	r.beyond = r.beyond[:0]
-	for len(r.batches) == 0 || !p.memory.lastPart(r.batches[len(r.batches)-1].Slot.ID) {
+	r.gathered = r.gathered[:0]
+	for len(r.gathered) < r.stages.sizes.options.BatchesPerCopy {
 		f, err := r.another()
 		switch {
 		case err == errDrained:
 			return nil
 		case err != nil:
 			return err
-		case len(r.batches) > 0 && p.memory.buffer(f.Slot.ID) != p.memory.buffer(r.batches[0].Slot.ID):
-			r.beyond = append(r.beyond, f)
-			return nil
 		}
-		r.batches = append(r.batches, f)
+		r.stages.counters.opened(f.Times)
+		r.gathered = append(r.gathered, f)
 	}
 	return nil
 }
 
-// another waits for a batch; with some gathered no longer than there are items for
-// the reader, and then the error is errDrained.
+// another waits for a batch; with some gathered no longer than there are items for the
+// reader, and then the error is errDrained.
 func (r *run) another() (loader.Filled, error) {
-	if len(r.batches) == 0 || r.filler.Ready() {
-		return r.filler.Next(r.ctx)
+	if len(r.gathered) == 0 || r.batches.Ready() {
+		return r.batches.Next(r.ctx)
 	}
 	r.drained.arm()
 	defer r.drained.disarm()
 	if len(r.items) == 0 { // looked at when the reader can see that it is armed
 		return loader.Filled{}, errDrained
 	}
-	return r.filler.Next(&r.drained)
+	return r.batches.Next(&r.drained)
 }
 
-// uploadGathered uploads what was gathered, and delivers it.
-func (r *run) uploadGathered() (err error) {
-	p := r.p
-	c, err := r.freeCarrier()
+// send uploads what was gathered, and passes it to the reader.
+func (r *run) send() (err error) {
+	g := r.stages
+	if g.ring == nil { // the consumer reads the pinned buffer itself
+		return r.pass(g.windows[r.gathered[0].Slot.ID])
+	}
+	s, short, err := r.freeSlot()
 	if err != nil {
 		return err
 	}
-	slots := c.slots[:len(r.batches)]
-	for i, s := range slots {
-		s.hold(r.batches[i])
-		s.move(free, filling)
+	windows := s.windows[:len(r.gathered)]
+	for i, w := range windows {
+		w.hold(r.gathered[i])
+		w.short = short
 	}
-	r.batches = r.batches[:0]
-	first := &slots[0].batch
-	host := p.memory.buffer(first.Slot.ID) // the uploader holds these parts from here on
-	done := p.memory.upload(host, len(slots))
 	r.loaded = 0
 	defer func() { // also where the transform ends this goroutine
-		if r.loaded == 0 {
-			p.memory.doubt(host)
-			r.abandon(c, slots)
-			return
-		}
-		if done {
-			p.pool.PutAfter(host) // the recycler holds it from here on
-		}
-		if failed := r.deliverLoaded(c, slots); err == nil {
+		r.gathered = r.gathered[:0]
+		if failed := r.deliver(s, windows); err == nil {
 			err = failed
 		}
 	}()
-	if err := r.submit(c, len(slots), host, done); err != nil {
-		if _, told := err.(*TransformError); told { // it says which batch
+	if err := r.submit(s); err != nil {
+		if _, told := err.(*StageError); told { // it says which batch
 			return err
 		}
+		first := &windows[0].batch
 		return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
 	}
 	return nil
 }
 
-// submit is the upload in the form that this pipeline has. r.loaded says of how many
-// batches it is complete: with an error, too, a transform's.
-func (r *run) submit(c *carrier, batches int, host *pinnedpool.Buffer, hostDone bool) (err error) {
-	p := r.p
-	switch {
-	case p.dev == nil:
-		var in device.View
-		if in, err = p.memory.view(c.slots[0].batch.Slot.ID); err == nil {
-			err = p.transformHost(c, in, host)
-		}
-	case p.transform != nil:
-		return p.uploadRaw(c, batches, host, hostDone, &r.loaded)
-	default:
-		err = p.upload(c, batches, host, hostDone)
+// submit calls the device, unless Quiesce has it call nothing.
+func (r *run) submit(s *slot) error {
+	r.stages.calls.Lock()
+	defer r.stages.calls.Unlock()
+	return r.stages.upload(s, r.gathered, &r.loaded)
+}
+
+// pass passes a batch to the reader as it lies in its pinned buffer.
+func (r *run) pass(w *window) error {
+	w.hold(r.gathered[0])
+	w.step(life.Load)
+	r.gathered = r.gathered[:0]
+	if err := r.put(w); err != nil {
+		return errors.Join(err, r.stages.discard(w))
 	}
-	if err == nil {
-		r.loaded = batches
+	return nil
+}
+
+// deliver passes the batches that are loaded to the reader. The others of windows have
+// failed.
+func (r *run) deliver(s *slot, windows []*window) (err error) {
+	g := r.stages
+	for _, w := range windows[r.loaded:] {
+		w.step(life.Fail)
+	}
+	windows = windows[:r.loaded]
+	if len(windows) == 0 {
+		g.ring.back(s, true)
+		return nil
+	}
+	s.load(len(windows))
+	g.counters.uploaded(windows, g.sizes.in)
+	for _, w := range windows {
+		w.step(life.Load)
+	}
+	for _, w := range windows {
+		if err == nil {
+			err = r.put(w)
+		}
+		if err != nil {
+			err = errors.Join(err, g.discard(w))
+		}
 	}
 	return err
 }
 
-// deliverLoaded passes the batches that are loaded to the reader. The others of slots
-// have failed.
-func (r *run) deliverLoaded(c *carrier, slots []*slot) error {
-	p := r.p
-	for _, s := range slots[r.loaded:] {
-		s.move(filling, free)
-	}
-	slots = slots[:r.loaded]
-	c.load(len(slots))
-	p.counters.uploaded(slots, p.layout)
-	for _, s := range slots {
-		s.move(filling, ready)
-	}
-	for i, s := range slots {
-		if err := r.deliver(s); err != nil {
-			for _, s := range slots[i:] {
-				p.discard(s)
-			}
-			return err
-		}
-	}
-	return nil
-}
-
 // putBack returns what was gathered and not uploaded.
 func (r *run) putBack() {
-	for _, f := range append(r.batches, r.beyond...) {
-		r.p.memory.Put(f.Slot)
+	for _, f := range r.gathered {
+		r.stages.pinned.Put(f.Slot)
 	}
-	r.batches, r.beyond = r.batches[:0], r.beyond[:0]
+	r.gathered = r.gathered[:0]
 }
 
-// abandon retires a carrier whose upload failed half-way.
-func (r *run) abandon(c *carrier, slots []*slot) {
-	for _, s := range slots {
-		s.move(filling, free)
-	}
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
-	r.p.retired = append(r.p.retired, c)
-}
-
-// endEpoch delivers an epoch's end. Without a stated number of epochs nobody knows
-// whether the next one is wanted, and asking the loader would begin it.
+// endEpoch passes an epoch's end to the reader. Without a stated number of epochs nobody
+// knows whether the next one is wanted, and asking the loader would begin it.
 func (r *run) endEpoch() error {
-	if err := r.p.recycle(r.p.memory.orphans()); err != nil {
+	if err := r.put(nil); err != nil {
 		return err
 	}
-	if err := r.deliver(nil); err != nil {
-		return err
-	}
-	if r.p.loader.Options().Epochs == 0 {
-		return errEpochOver
+	if !r.stages.ahead {
+		return errRunOver
 	}
 	return nil
 }
 
-// freeCarrier waits for the user to release one.
-func (r *run) freeCarrier() (*carrier, error) {
-	select {
-	case c := <-r.p.free:
-		return c, nil
-	default:
+// span is a stretch of time in which something was waited for.
+type span struct{ from, to time.Time }
+
+// freeSlot waits for the user to release one.
+func (r *run) freeSlot() (*slot, span, error) {
+	g := r.stages
+	if s := g.takeSlot(); s != nil {
+		return s, span{}, nil
 	}
-	start := time.Now()
-	defer func() { r.p.counters.waitSlot.Add(int64(time.Since(start))) }()
-	select {
-	case c := <-r.p.free:
-		return c, nil
-	case <-r.ctx.Done():
-		return nil, context.Cause(r.ctx)
+	waited := span{from: time.Now()}
+	defer func() { g.counters.waitSlot.Add(int64(time.Since(waited.from))) }()
+	for {
+		select {
+		case <-g.ring.wake:
+		case <-r.ctx.Done():
+			return nil, waited, context.Cause(r.ctx)
+		}
+		if s := g.takeSlot(); s != nil {
+			waited.to = time.Now()
+			return s, waited, nil
+		}
 	}
 }
 
-// deliver passes a slot, or an epoch's end, to the reader.
-func (r *run) deliver(s *slot) error {
+// takeSlot is the free slot to be filled next, nil if that is to be waited for.
+func (g *stages) takeSlot() *slot {
+	if g.ring.watch != nil { // it asks the device
+		g.calls.Lock()
+		defer g.calls.Unlock()
+	}
+	return g.ring.next()
+}
+
+// put passes a batch, or an epoch's end, to the reader.
+func (r *run) put(w *window) error {
 	select {
-	case r.items <- s:
+	case r.items <- w:
 		return nil
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)

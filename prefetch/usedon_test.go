@@ -26,7 +26,7 @@ func usedOnForms(data canary) map[string]prefetch.Options {
 	return map[string]prefetch.Options{
 		"one a copy":      {Depth: 2},
 		"four a copy":     {Depth: 2, BatchesPerCopy: 4},
-		"compute streams": {Depth: 2, BatchesPerCopy: 3, ComputeStreams: 2},
+		"compute streams": {Depth: 2, BatchesPerCopy: 3, Streams: prefetch.Streams{Compute: 2}},
 		"transform":       {Depth: 2, BatchesPerCopy: 4, Transform: passOn(cpuSpin, time.Millisecond, data)},
 	}
 }
@@ -214,7 +214,7 @@ type loner struct{ driver.Device }
 func TestUsedOnRefusesWhatCannotWork(t *testing.T) {
 	for _, per := range []int{1, 4} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, canary{n: 80, width: 16}, adversarial(time.Millisecond), 2, plain, prefetch.Options{BatchesPerCopy: per, MaxStreams: 2})
+			r := newRig(t, canary{n: 80, width: 16}, adversarial(time.Millisecond), 2, plain, prefetch.Options{BatchesPerCopy: per, Streams: prefetch.Streams{Max: 2}})
 			closed, open, third := r.stream("closed"), r.stream("open"), r.stream("third")
 			require.NoError(t, closed.Close())
 			another := r.stream("another") // perhaps with the handle of the closed one
@@ -506,7 +506,7 @@ func TestCloseWaitsWhereAnEventFails(t *testing.T) {
 
 // UsedOn of one batch beside Next, which delivers another of the same copy.
 func TestUsedOnBesideNext(t *testing.T) {
-	r := newRig(t, canary{n: 400, width: 16}, cpu.Options{}, 2, plain, prefetch.Options{BatchesPerCopy: 8, Depth: 2, ComputeStreams: 2})
+	r := newRig(t, canary{n: 400, width: 16}, cpu.Options{}, 2, plain, prefetch.Options{BatchesPerCopy: 8, Depth: 2, Streams: prefetch.Streams{Compute: 2}})
 	other := r.stream("other")
 	rd, err := r.pf.Open(t.Context())
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ const rowBytes = 256
 func travel(t *testing.T, p waitmodel.Pipeline) (j journey) {
 	ld, err := loader.New(slow{n: p.Samples, read: p.Read, bytes: rowBytes}, p.Batch, loader.Options{Workers: p.Workers, Epochs: 1})
 	require.NoError(t, err)
-	po := prefetch.Options{HostSlots: p.HostSlots}
+	po := prefetch.Options{Memory: prefetch.Memory{HostSlots: p.HostSlots}}
 	var pf *prefetch.Prefetcher
 	var compute *device.Stream
 	if d := p.Device; d == nil {
@@ -83,7 +83,7 @@ func travel(t *testing.T, p waitmodel.Pipeline) (j journey) {
 			}
 		}
 		if d.Blocking {
-			co.Model.Pageable, co.PinnedBytes, po.Pageable = cpu.Link{Latency: 1}, 1, true
+			co.Model.Pageable, co.PinnedBytes, po.Memory.Pageable = cpu.Link{Latency: 1}, 1, true
 		}
 		dev, err := cpu.Open(co)
 		require.NoError(t, err)
@@ -163,7 +163,11 @@ func compare(t *testing.T, p waitmodel.Pipeline) error {
 		differ("copies done", copied, got.copied)
 		differ("steps done", computed, got.computed)
 		s := got.stats
-		differ("the wait of Next", want.Wait(), s.WaitProducer+s.WaitDevice)
+		differ("WaitProducer", want.WaitProducer, s.WaitProducer)
+		differ("WaitOrder", want.WaitOrder, s.WaitOrder)
+		differ("WaitDevice", want.WaitDevice, s.WaitDevice)
+		differ("WaitRelease", want.WaitRelease, s.WaitRelease)
+		differ("Body", want.Body, s.Body)
 		differ("WaitSlot", want.WaitSlot, s.WaitSlot)
 		differ("uploads", int64(want.Uploads), s.Uploads)
 		differ("CopyTime", want.CopyTime, s.CopyTime)

@@ -21,7 +21,7 @@ func TestACacheAllocatesNothingOnceItHasSeenEverySlot(t *testing.T) {
 		t.Skip("in this build every host batch has memory of its own")
 	}
 	const slots = 3
-	pf := open(t, shaped{n: 22, shape: []int{5}}, 4, prefetch.Options{HostSlots: slots})
+	pf := open(t, shaped{n: 22, shape: []int{5}}, 4, prefetch.Options{Memory: prefetch.Memory{HostSlots: slots}})
 	var cache tensors.Cache
 	headers := map[*tensor.Dense]bool{}
 	for range 12 { // epochs of 5 full batches and one of 2
@@ -49,7 +49,7 @@ func TestACacheAllocatesNothingOnceItHasSeenEverySlot(t *testing.T) {
 func TestACacheServesSeveralBatchesInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := shaped{n: 24, shape: []int{3}}
-		pf := open(t, data, 4, prefetch.Options{HostSlots: 4})
+		pf := open(t, data, 4, prefetch.Options{Memory: prefetch.Memory{HostSlots: 4}})
 		rd, err := pf.Open(t.Context())
 		require.NoError(t, err)
 		var cache tensors.Cache
@@ -155,7 +155,7 @@ func TestATensorIsRestored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				data := shaped{n: 38, shape: c.shape}
-				pf := open(t, data, 4, prefetch.Options{HostSlots: 1})
+				pf := open(t, data, 4, prefetch.Options{Memory: prefetch.Memory{HostSlots: 1}})
 				var cache tensors.Cache
 				batches := 0
 				for range 2 {
@@ -196,7 +196,7 @@ func TestATensorIsRestored(t *testing.T) {
 // The tensor that a user has changed stays as it is within its batch.
 func TestAChangedTensorIsLeftAlone(t *testing.T) {
 	data := shaped{n: 4, shape: []int{2, 3}}
-	pf := open(t, data, 4, prefetch.Options{HostSlots: 1})
+	pf := open(t, data, 4, prefetch.Options{Memory: prefetch.Memory{HostSlots: 1}})
 	var cache tensors.Cache
 	for b, err := range pf.Batches(t.Context()) {
 		require.NoError(t, err)

@@ -82,7 +82,7 @@ func (e every) Read(_ context.Context, index int, row *loader.Row) error {
 // transform made of it.
 var hosts = map[string]func(t *testing.T, data shaped) *prefetch.Prefetcher{
 	"host": func(t *testing.T, data shaped) *prefetch.Prefetcher {
-		return open(t, data, 4, prefetch.Options{HostSlots: 3})
+		return open(t, data, 4, prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
 	},
 	"host with transform": func(t *testing.T, data shaped) *prefetch.Prefetcher {
 		return open(t, data, 4, prefetch.Options{Transform: &prefetch.Transform{

@@ -48,7 +48,7 @@ func TestATensorIsTheBatchsMemory(t *testing.T) {
 	for name, of := range map[string]func(prefetch.Field) (*tensor.Dense, error){"Of": tensors.Of, "Cache": cache.Of} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pf := open(t, every{}, 4, prefetch.Options{HostSlots: 2})
+				pf := open(t, every{}, 4, prefetch.Options{Memory: prefetch.Memory{HostSlots: 2}})
 				for range 4 {
 					first := 0
 					for b, err := range pf.Batches(t.Context()) {

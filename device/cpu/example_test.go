@@ -61,30 +61,3 @@ func check(err error) {
 		panic(err)
 	}
 }
-
-// On the modelled consumer card one engine serves both directions, so that copies in and
-// copies out take turns. Trace shows what ran where.
-func ExamplePCIe4Consumer() {
-	card := cpu.PCIe4Consumer()
-	dev, err := cpu.Open(cpu.Options{Model: &card, Trace: func(s cpu.Span) {
-		fmt.Println(s.Op, "of", s.Bytes, "bytes by the engine", s.Engine, "in", s.End-s.Start)
-	}})
-	check(err)
-	defer dev.Close()
-	stream, err := dev.NewStream(device.StreamOptions{})
-	check(err)
-	defer stream.Close()
-	x, err := dev.Alloc(1 << 20)
-	check(err)
-	defer x.Close()
-	host, err := dev.AllocHost(x.Size(), device.HostOptions{})
-	check(err)
-	defer host.Close()
-
-	check(stream.CopyH2D(x.View(), host.Bytes()))
-	check(stream.CopyD2H(host.Bytes(), x.View()))
-	check(stream.Synchronize(context.Background()))
-	// Output:
-	// CopyH2D of 1048576 bytes by the engine copy in 42.569µs
-	// CopyD2H of 1048576 bytes by the engine copy in 42.569µs
-}

@@ -52,18 +52,14 @@ func (d *gpu) NewEvent(c driver.EventConfig) (driver.Event, error) {
 
 func (d *gpu) FreeEvent(h driver.Event) error {
 	const op = "FreeEvent"
-	e := d.events.take(h)
-	if e == nil {
+	if d.events.take(h) == nil {
 		return d.unknownEvent(op)
 	}
 	g, err := d.enter(op)
-	if err == nil {
-		err = g.leave(g.call(d.cu.eventDestroy, uintptr(h)))
-	}
 	if err != nil {
-		d.events.put(h, e) // to be freed again
+		return err
 	}
-	return err
+	return g.leave(g.call(d.cu.eventDestroy, uintptr(h)))
 }
 
 func (d *gpu) Record(h driver.Event, s driver.Stream) error {

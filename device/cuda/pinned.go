@@ -212,24 +212,21 @@ func (d *gpu) FreeHost(mem []byte) error {
 	if !ok {
 		return d.invalid(op, "AllocHost of this device did not return this memory, or it was freed")
 	}
-	var err error
 	switch b.origin {
 	case hostMapped:
-		err = d.unregister(op, b.mem)
-	case hostAllocated:
-		var g *group
-		if g, err = d.enter(op); err == nil {
-			err = g.leave(g.call(d.cu.memFreeHost, g.memory(b.mem)))
+		if err := d.unregister(op, b.mem); err != nil {
+			return err
 		}
+		return unmapPages(b.mem)
+	case hostPageable:
+		return unmapPages(b.mem)
+	default:
+		g, err := d.enter(op)
+		if err != nil {
+			return err
+		}
+		return g.leave(g.call(d.cu.memFreeHost, g.memory(b.mem)))
 	}
-	if err != nil {
-		d.pinned.put(start(mem), b) // to be freed again
-		return err
-	}
-	if b.origin == hostAllocated {
-		return nil
-	}
-	return unmapPages(b.mem)
 }
 
 // RegisterHost pins mem. A read-only mapping is refused without ReadOnly, and by
@@ -283,11 +280,7 @@ func (d *gpu) UnregisterHost(mem []byte) error {
 	if !ok {
 		return d.invalid(op, "RegisterHost of this device did not pin this memory, or it was unpinned")
 	}
-	err := d.unregister(op, b.mem)
-	if err != nil {
-		d.pinned.put(start(mem), b) // to be unpinned again
-	}
-	return err
+	return d.unregister(op, b.mem)
 }
 
 // HostAddress is the device's address of any place in pinned memory.

@@ -108,14 +108,10 @@ func (d *gpu) FreeStream(h driver.Stream) error {
 		return d.refused(op)
 	}
 	g, err := d.enter(op)
-	if err == nil {
-		err = g.leave(g.call(d.cu.streamDestroy, uintptr(h)))
+	if err != nil {
+		return err
 	}
-	if err != nil { // to be freed again
-		s.users.Add(1)
-		d.streams.put(h, s)
-	}
-	return err
+	return g.leave(g.call(d.cu.streamDestroy, uintptr(h)))
 }
 
 func (d *gpu) releaseStream(h driver.Stream) (s *stream, last bool) {

@@ -17,8 +17,8 @@ const excuses = 4
 
 // allowed passes over errors that the program has brought about.
 func (q *pipe) allowed(err error) error {
-	var transform *prefetch.TransformError
-	var stuck *prefetch.StuckError
+	var transform *prefetch.StageError
+	var stuck *loader.StuckError
 	var failed *loader.Error
 	switch {
 	case err == nil:
@@ -29,9 +29,9 @@ func (q *pipe) allowed(err error) error {
 		return nil // what failed has not come to rest
 	case q.closing.Load() && errors.Is(err, prefetch.ErrClosed):
 		return nil
-	case errors.As(err, &transform):
+	case errors.As(err, &transform) && transform.Stage == "transform":
 		return q.badly(err, transform.Position, q.program.Bad)
-	case errors.As(err, &stuck):
+	case errors.As(err, &stuck) && (stuck.Stage == "Transform.Apply" || stuck.Stage == "the step"):
 		return q.wasStuck(err)
 	case q.noteStuck(err):
 		return nil

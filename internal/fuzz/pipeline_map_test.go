@@ -52,8 +52,8 @@ func (q *pipe) mapOver(s pipelineStep) error {
 				return nil
 			}
 		}
-		var failed *prefetch.StepError
-		if errors.As(over, &failed) {
+		var failed *prefetch.StageError
+		if errors.As(over, &failed) && failed.Stage == "step" {
 			return q.badly(over, failed.Position, s.Bad)
 		}
 		if q.shape.Host && over != nil {

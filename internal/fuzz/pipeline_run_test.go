@@ -125,11 +125,7 @@ type pipe struct {
 
 // open makes a Prefetcher of a shape.
 func (q *pipe) open(ld *loader.Loader, sh shape, at loader.Cursor) (err error) {
-	o := prefetch.Options{
-		Depth: sh.Depth, HostSlots: sh.HostSlots, BatchesPerCopy: sh.BatchesPerCopy, ComputeStreams: sh.ComputeStreams,
-		RoundRobin: sh.RoundRobin, Timing: sh.Timing, Transform: q.bench.transform(sh.Transform), Pageable: sh.Pageable,
-		CloseTimeout: settle,
-	}
+	o := prefetch.Options{Depth: sh.Depth, BatchesPerCopy: sh.BatchesPerCopy, Timing: sh.Timing, Transform: q.bench.transform(sh.Transform), CloseTimeout: settle, Streams: prefetch.Streams{Compute: sh.ComputeStreams, RoundRobin: sh.RoundRobin}, Memory: prefetch.Memory{HostSlots: sh.HostSlots, Pageable: sh.Pageable}}
 	if sh.Impatient {
 		o.CloseTimeout = impatience
 	}

@@ -41,7 +41,7 @@ func (b *bench) measureRecycler(ctx context.Context) error {
 		if r.Err() != nil {
 			return r.Err()
 		}
-		pool, err := pinnedpool.New(b.dev, pinnedpool.Options{Slots: recyclerSlots, SlotBytes: bytes})
+		pool, err := pinnedpool.New(b.dev, recyclerSlots, bytes, pinnedpool.Options{})
 		if err != nil {
 			return err
 		}

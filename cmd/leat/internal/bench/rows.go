@@ -96,7 +96,7 @@ func (b *bench) shuffled(ctx context.Context, data *feed.Rows, batch, epochs int
 		if err != nil {
 			return err
 		}
-		s := shuffled{pipe: pipe, batch: batch, bytes: pipe.Plan().SlotBytes}
+		s := shuffled{pipe: pipe, batch: batch, bytes: pipe.Plan().BatchBytes}
 		scratch := make([]byte, 0, s.bytes)
 		_, err = pipe.Verify(ctx, func(at prefetch.Position, rows int) uint64 {
 			return data.Sum(pipe.Order(at.Epoch), at.Sample, rows, scratch)

@@ -72,7 +72,7 @@ func (p *probe) measureDepth(ctx context.Context, r *rig.Rig, depth int) error {
 	batches := int(min(max(16, pipelineTime/expected), 256))
 	data := feed.NewStamped(batches, int64(p.Pipeline.Bytes))
 	pipe, err := pipeline.New(r, data, 1, loader.Options{},
-		prefetch.Options{Depth: depth, HostSlots: hostSlots, MinHostSlots: minHostSlots, BatchesPerCopy: 1})
+		prefetch.Options{Depth: depth, BatchesPerCopy: 1, Memory: prefetch.Memory{HostSlots: hostSlots, MinHostSlots: minHostSlots}})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,55 @@
+package prefetch
+
+import "github.com/leat-go/leat/device"
+
+// computes are the compute streams: the first is the user's, the others are made for
+// them.
+type computes struct {
+	streams    []*device.Stream
+	roundRobin bool
+	turn       int // the stream whose turn it is
+}
+
+// next is the stream for the next batch: the one with the fewest batches that it has not
+// finished, and of those the next in turn. With one stream nothing is asked.
+func (c *computes) next(of *ring) *device.Stream {
+	n := len(c.streams)
+	if n == 1 {
+		return c.streams[0]
+	}
+	best := c.turn
+	if !c.roundRobin {
+		fewest := of.unfinished(c.streams[best])
+		for i := 1; i < n && fewest > 0; i++ {
+			at := (c.turn + i) % n
+			if batches := of.unfinished(c.streams[at]); batches < fewest {
+				best, fewest = at, batches
+			}
+		}
+	}
+	c.turn = (best + 1) % n
+	return c.streams[best]
+}
+
+// index is which of the streams s is, -1 if it is none.
+func (c *computes) index(s *device.Stream) int {
+	for i, compute := range c.streams {
+		if compute == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// unfinished is how many batches in the ring's slots a stream has been given and has not
+// finished.
+func (g *ring) unfinished(stream *device.Stream) (batches int) {
+	for _, s := range g.slots {
+		s.mu.Lock()
+		if r := s.reads.by(stream); r != nil && r.unfinished() {
+			batches += r.batches
+		}
+		s.mu.Unlock()
+	}
+	return batches
+}

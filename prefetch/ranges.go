@@ -1,0 +1,107 @@
+package prefetch
+
+import (
+	"context"
+	"iter"
+)
+
+// The ranges. In all of them the loop body owns its batch until it ends, by whatever way:
+// break, return and panic release it too, and keep the position, so that ranging again
+// goes on with the next batch. The body submits its work to the batch's Stream and need
+// not wait for it. Batches come in order, for any number of workers. An error is yielded
+// at most once, last, with the zero Batch, and after all batches before it; ctx's own
+// error is one of them.
+//
+// What was read ahead is kept when the body breaks, for the next range. It is given up,
+// and the producers are stopped and joined, when ctx ends and after an error.
+
+// All yields all batches that are left, of all epochs that the loader's options state; if
+// they state none it goes on for ever. It begins where the cursor is: behind the last batch
+// delivered, or where Restore or Seek has put it.
+func (p *Prefetcher) All(ctx context.Context) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		for !p.place.finished() && p.epoch(ctx, yield) {
+		}
+	}
+}
+
+// Epochs yields the number of each epoch that is left, from 0, and its batches. The first
+// may be one of which a part was delivered already. An error of the batches ends the
+// epochs too. A body that leaves an epoch's batches and goes on to the next number leaves
+// out the rest of the epoch; one that leaves both loops keeps the position.
+func (p *Prefetcher) Epochs(ctx context.Context) iter.Seq2[int, iter.Seq2[Batch, error]] {
+	return func(yield func(int, iter.Seq2[Batch, error]) bool) {
+		for !p.place.finished() {
+			epoch, failed := p.Epoch(), false
+			batches := func(yield func(Batch, error) bool) {
+				if failed || p.Epoch() != epoch {
+					return
+				}
+				p.epoch(ctx, func(b Batch, err error) bool {
+					failed = failed || err != nil
+					return yield(b, err)
+				})
+			}
+			if !yield(epoch, batches) || failed {
+				return
+			}
+			if p.Epoch() != epoch {
+				continue
+			}
+			if err := p.Seek(epoch+1, 0); err != nil {
+				yield(epoch+1, func(yield func(Batch, error) bool) { yield(Batch{}, err) })
+				return
+			}
+		}
+	}
+}
+
+// Batches yields what is left of the current epoch. With all of the loader's Epochs
+// delivered it yields nothing.
+func (p *Prefetcher) Batches(ctx context.Context) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) { p.epoch(ctx, yield) }
+}
+
+// Pass yields the batches of one whole epoch, the first, wherever the cursor stands: for
+// validation, which sees the same batches each time, also if the last pass was left early.
+func (p *Prefetcher) Pass(ctx context.Context) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		if err := p.Seek(0, 0); err != nil {
+			yield(Batch{}, err)
+			return
+		}
+		p.epoch(ctx, yield)
+	}
+}
+
+// epoch yields what is left of the current epoch, and reports whether that has come to its
+// end.
+func (p *Prefetcher) epoch(ctx context.Context, yield func(Batch, error) bool) (whole bool) {
+	r, err := p.Open(ctx)
+	if err != nil {
+		yield(Batch{}, err)
+		return false
+	}
+	failed := false
+	defer func() { p.notes.keep(r.close(failed)) }()
+	for {
+		b, err := r.next(ctx, false)
+		if err == errEpochOver {
+			return true
+		}
+		if err != nil {
+			failed = true
+			yield(Batch{}, err)
+			return false
+		}
+		if !b.lend(yield) {
+			return false
+		}
+	}
+}
+
+// lend is one turn of a loop; break, return and panic end the lease too.
+func (b Batch) lend(yield func(Batch, error) bool) bool {
+	defer b.end()
+	return yield(b, nil)
+}

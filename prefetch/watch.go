@@ -1,0 +1,65 @@
+package prefetch
+
+import (
+	"context"
+	"sync"
+)
+
+// A watch waits on the host until slots are read: a goroutine for each slot, which sleeps
+// while nobody asks.
+type watch struct {
+	asked []chan *slot // by the slot's number; it holds one
+	stop  context.CancelFunc
+	group sync.WaitGroup
+}
+
+// start starts the goroutines. They end with ctx, or end.
+func (w *watch) start(ctx context.Context, slots int, read func()) {
+	ctx, w.stop = context.WithCancel(ctx)
+	w.asked = w.asked[:0]
+	for range slots {
+		asked := make(chan *slot, 1)
+		w.asked = append(w.asked, asked)
+		w.group.Go(func() {
+			for {
+				select {
+				case s := <-asked:
+					_ = s.rest(ctx) // an error is told by the work that is submitted next
+					read()
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+}
+
+// ask has read called when s is read.
+func (w *watch) ask(s *slot) {
+	select {
+	case w.asked[s.id] <- s:
+	default: // it is asked already
+	}
+}
+
+// end joins the goroutines.
+func (w *watch) end() {
+	w.stop()
+	w.group.Wait()
+}
+
+// startWatching has the ring watched, if that is needed, until ctx ends.
+func (g *ring) startWatching(ctx context.Context) {
+	if g.watch != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.watch.start(ctx, len(g.slots), g.signal)
+	}
+}
+
+// stopWatching joins who watches.
+func (g *ring) stopWatching() {
+	if g.watch != nil {
+		g.watch.end()
+	}
+}
