@@ -130,7 +130,6 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 	if !d.push(ctx, b) {
 		return nil
 	}
-	r.lineup.enter(b)
 	return b
 }
 

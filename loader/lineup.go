@@ -32,10 +32,8 @@ func (l *lineup) init(workers int) {
 	l.more.L, l.few.L = &l.mu, &l.mu
 }
 
-// enter adds b behind the others. It has no rows to claim yet.
+// enter adds b behind the others.
 func (l *lineup) enter(b *batch) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	b.ahead, b.behind = l.last, nil
 	if l.last != nil {
 		l.last.behind = b
@@ -45,11 +43,15 @@ func (l *lineup) enter(b *batch) {
 	l.last = b
 }
 
-// hand lets the workers claim the rows of b before limit.
+// hand lets the workers claim the rows of b before limit. b is new, or was the last one
+// that rows were handed over of.
 func (l *lineup) hand(b *batch, limit int) {
-	b.limit.Store(int64(limit))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.last != b {
+		l.enter(b)
+	}
+	b.limit.Store(int64(limit))
 	l.offer(b)
 }
 
@@ -131,6 +133,9 @@ func (l *lineup) advance(b *batch) {
 // has any. So the dispatcher asks for no slot long before it is of use, and the time for
 // which it waits for one tells who is slow.
 func (l *lineup) hold(rows int) {
+	if l.front.Load() == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held.Store(true) // before the look at the rows, which workers claim meanwhile

@@ -93,7 +93,8 @@ type Options struct {
 	// State.Substituted for other processes.
 	MaxSubstituted int
 	// StallTimeout is how long the next batch may take before Next reports which
-	// sample, or which stage, it hangs on. 0 means for ever.
+	// sample, or which stage, it hangs on. Time for which nobody waits in Next does not
+	// count. 0 means for ever.
 	StallTimeout time.Duration
 	// GracePeriod is how long Close waits for a Read that does not heed its
 	// context, and for the Close of samples. 0 means 5 s.

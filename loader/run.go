@@ -49,14 +49,15 @@ type Run struct {
 	waitSlot, waitBatch, held     atomic.Int64
 	batches, samples, substituted atomic.Int64
 
-	consumer sync.Mutex  // guards what follows
-	head     *batch      // taken from order, not delivered yet
-	ended    bool        // an epoch's end was taken from order, by Ready, and not delivered yet
-	final    error       // what Next returns for ever
-	atBorder bool        // the last call returned ErrEpochEnd
-	replaced int         // substitutions in this epoch, those before the run's cursor too
-	progress time.Time   // when all batches that were delivered were filled
-	stall    *time.Timer // nil without Options.StallTimeout
+	consumer sync.Mutex    // guards what follows
+	head     *batch        // taken from order, not delivered yet
+	ended    bool          // an epoch's end was taken from order, by Ready, and not delivered yet
+	final    error         // what Next returns for ever
+	atBorder bool          // the last call returned ErrEpochEnd
+	replaced int           // substitutions in this epoch, those before the run's cursor too
+	progress time.Time     // when all batches that were delivered were filled
+	stall    *time.Timer   // nil without Options.StallTimeout
+	waited   time.Duration // by the calls of Next since the last that returned something
 
 	after      sync.Mutex
 	afterwards error // what went wrong when the run was over; see late
@@ -161,6 +162,9 @@ func (r *Run) Next(ctx context.Context) (Filled, error) {
 		}
 	}
 	filled, err := r.next(ctx)
+	if err != errAgain {
+		r.waited = 0
+	}
 	switch err {
 	case nil:
 		r.batches.Add(1)
@@ -323,15 +327,22 @@ func wait[T any](ctx context.Context, r *Run, ready <-chan T) (v T, ok bool, err
 	default:
 	}
 	began := time.Now()
-	defer func() { r.waitBatch.Add(int64(time.Since(began))) }()
+	defer func() {
+		waited := time.Since(began)
+		r.waitBatch.Add(int64(waited))
+		r.waited += waited
+		if r.stall != nil {
+			r.stall.Stop()
+		}
+	}()
 	for {
 		select {
 		case v, ok = <-ready:
 			return v, ok, nil
 		case <-ctx.Done():
 		case <-r.ctx.done:
-		case <-r.watch():
-			if err := r.stalled(); err != nil {
+		case <-r.watch(began):
+			if err := r.stalled(began); err != nil {
 				return v, false, err
 			}
 		}

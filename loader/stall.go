@@ -66,14 +66,20 @@ func (s suspect) stuck(grace time.Duration) *StuckError {
 	}
 }
 
-// watch returns the channel that says when the next batch has taken too long,
-// nil if it may take for ever.
-func (r *Run) watch() <-chan time.Time {
+// watch returns the channel that says when the next batch has taken too long for a wait
+// that began then, nil if it may take for ever.
+func (r *Run) watch(began time.Time) <-chan time.Time {
 	if r.stall == nil {
 		return nil
 	}
-	r.stall.Reset(r.loader.options.StallTimeout - time.Since(r.waitedSince()))
+	r.stall.Reset(r.loader.options.StallTimeout - r.age(began))
 	return r.stall.C
+}
+
+// age is how long the producers have had for the next batch while somebody waited for it:
+// a consumer that comes back after hours finds nothing late.
+func (r *Run) age(began time.Time) time.Duration {
+	return min(time.Since(r.waitedSince()), r.waited+time.Since(began))
 }
 
 // waitedSince is when the producers had nothing but the next batch to see to: its
@@ -96,8 +102,8 @@ func (r *Run) waitedSince() time.Time {
 
 // stalled returns an *Error for the sample that the next batch hangs on, or nil
 // if its time is not over.
-func (r *Run) stalled() error {
-	timeout, age := r.loader.options.StallTimeout, time.Since(r.waitedSince())
+func (r *Run) stalled(began time.Time) error {
+	timeout, age := r.loader.options.StallTimeout, r.age(began)
 	if age < timeout {
 		return nil
 	}

@@ -64,7 +64,7 @@ func TestACloseThatDoesNotReturnIsReported(t *testing.T) {
 				source, release := stuckOwners(62, c.stuck)
 				encode := func(ctx context.Context, o *owner, row *loader.Row) error {
 					if o.n == c.bad {
-						time.Sleep(1) // until what can be given is given
+						time.Sleep(time.Nanosecond) // until what can be given is given
 						o.ends.Add(1)
 						return bad
 					}
@@ -170,7 +170,7 @@ func TestACloseOfASourceOfOnePassThatDoesNotReturnIsReported(t *testing.T) {
 			source, release := stuckOwners(6, 5)
 			bad := func(ctx context.Context, o *owner, row *loader.Row) error {
 				if o.n == 4 {
-					time.Sleep(1) // until the iterator has ended
+					time.Sleep(time.Nanosecond) // until the iterator has ended
 					o.ends.Add(1)
 					return errors.New("bad")
 				}
