@@ -158,6 +158,7 @@ func ExampleElapsed() {
 	check(err)
 	defer end.Close()
 
+	check(stream.Launch(cpu.Busy(100 * time.Millisecond))) // the device has work, and the host runs ahead
 	check(stream.Record(start))
 	check(stream.CopyH2D(x.View(), host.Bytes()))
 	check(stream.Record(end))
