@@ -120,8 +120,8 @@ func TestOnlyAnEpochsEndIsTheNextEpoch(t *testing.T) {
 	l := newNumbers(t, numbers{n: 10}, 4, loader.Options{})
 	for _, position := range []int64{-1, 0, 9, 11, 99} {
 		at := loader.Cursor{Epoch: 2, Position: position}
-		require.Equal(t, at, l.Normalize(at))
+		require.Equal(t, at, l.StateAt(at).Cursor())
 	}
 	at := loader.Cursor{Epoch: 2, Position: 1 << 62}
-	require.Equal(t, at, newStream(t, upTo(10), 4, loader.Options{}).Normalize(at))
+	require.Equal(t, at, newStream(t, upTo(10), 4, loader.Options{}).StateAt(at).Cursor())
 }

@@ -202,3 +202,16 @@ func (l *Loader) pass(ctx context.Context, epoch int) iter.Seq2[Encoder, error] 
 func (l *Loader) Start(ctx context.Context, at Cursor, mem Memory) *Run {
 	return start(ctx, l, at, mem)
 }
+
+// Close ends a source that gives its samples once: samples that were not delivered are
+// closed, if they are io.Closers, and the iterator is told to end. It is a *StuckError
+// if that is not done within Options.GracePeriod, for an iterator that waits on a
+// channel is not woken, and it joins the first failure of a sample's Close, an *Error.
+// Close its Runs first. Later calls do nothing. A Loader of any other data
+// owns nothing, and need not be closed.
+func (l *Loader) Close() error {
+	if l.once == nil {
+		return nil
+	}
+	return l.once.close(l.options.GracePeriod)
+}

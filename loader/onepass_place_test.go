@@ -87,6 +87,10 @@ func TestASourceOfOnePassHasOnePipeline(t *testing.T) {
 		require.ErrorAs(t, err, &once)
 		return once.Reason
 	}
+	refused := func(l *loader.Loader) string {
+		_, err := l.Claim()
+		return reason(err)
+	}
 	it := loader.FromSeq(numberFields, newLive(6).seq, encodeNumber)
 	l, err := loader.NewIterable(it, 2, loader.Options{})
 	require.NoError(t, err)
@@ -95,9 +99,10 @@ func TestASourceOfOnePassHasOnePipeline(t *testing.T) {
 	wrapper, err := loader.NewIterable(wrapped{it}, 3, loader.Options{Epochs: 1})
 	require.NoError(t, err)
 
-	require.NoError(t, l.Claim())
-	require.Equal(t, "another pipeline has it", reason(second.Claim()))
-	require.Equal(t, "another pipeline has it", reason(l.Claim()))
+	claim, err := l.Claim()
+	require.NoError(t, err)
+	require.Equal(t, "another pipeline has it", refused(second))
+	require.Equal(t, "another pipeline has it", refused(l))
 	batches, err := readAll(t, wrapper, loader.Cursor{}, 2)
 	require.Empty(t, batches)
 	require.Equal(t, "another pipeline has it", reason(err))
@@ -108,12 +113,12 @@ func TestASourceOfOnePassHasOnePipeline(t *testing.T) {
 	b, err := read(l, run, mem)
 	require.NoError(t, err)
 	require.Empty(t, why(t, l, loader.Cursor{}))
-	l.Delivered(b.filled.After)
+	claim.Delivered(b.filled.After)
 	require.Empty(t, why(t, l, b.filled.After))
 	require.NoError(t, run.Close())
 	require.NoError(t, l.Close())
-	require.Equal(t, "it is closed", reason(l.Claim()))
-	require.Equal(t, "it is closed", reason(second.Claim()))
+	require.Equal(t, "it is closed", refused(l))
+	require.Equal(t, "it is closed", refused(second))
 
 	// A source that is read unclaimed is not for a wrapper either; and one whose pass a
 	// wrapper has begun is for nobody else.
@@ -138,7 +143,7 @@ func TestASourceOfOnePassHasOnePipeline(t *testing.T) {
 	batches, err = readAll(t, wrapper, loader.Cursor{}, 2)
 	require.NoError(t, err)
 	require.Len(t, batches, 2)
-	require.Equal(t, "a pass over it has begun", reason(l.Claim()))
+	require.Equal(t, "a pass over it has begun", refused(l))
 	require.Equal(t, "a pass over it has begun", why(t, l, loader.Cursor{}))
 }
 
@@ -264,14 +269,16 @@ func TestAnOwnerWhoseEncodeWasCancelledIsNotEncodedAgain(t *testing.T) {
 func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
 	l := newLive(400).loader(t, 2, loader.Options{Epochs: 1})
 	state := l.StateAt(loader.Cursor{})
+	claim, err := l.Claim()
+	require.NoError(t, err)
 	mem := heap(t, l, 3)
 	run := l.Start(t.Context(), loader.Cursor{}, mem)
 	stop := make(chan struct{})
 	var asking sync.WaitGroup
 	for _, ask := range []func(){
 		func() { _ = l.Check(state) },
-		func() { l.Reported(errors.New("of another source")) },
-		func() { l.Delivered(loader.Cursor{}) },
+		func() { claim.Reported(errors.New("of another source")) },
+		func() { claim.Delivered(loader.Cursor{}) },
 	} {
 		asking.Go(func() {
 			for {
@@ -287,7 +294,6 @@ func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
 	batches, err := readEpoch(l, run, mem)
 	require.Equal(t, loader.ErrEpochEnd, err)
 	require.Len(t, batches, 200)
-	require.NoError(t, l.Claim())
 	close(stop)
 	asking.Wait()
 	require.NoError(t, run.Close())

@@ -92,7 +92,7 @@ func (e *StateError) Error() string {
 // StateAt is the state of a training loop to which all before the cursor has been
 // delivered. At an epoch's end it is the beginning of the next.
 func (l *Loader) StateAt(at Cursor) State {
-	at = l.Normalize(at)
+	at = l.normalize(at)
 	if l.options.Shard.Count > 1 {
 		at.Substituted = 0
 	}
@@ -149,10 +149,8 @@ func (l *Loader) Check(s State) error {
 	return errors.Join(errs...)
 }
 
-// Normalize turns the end of an epoch into the beginning of the next: a cursor
-// from which this loader has no batch left in its epoch. Where the number of
-// samples is not known it returns the cursor as it is. Package prefetch calls it.
-func (l *Loader) Normalize(at Cursor) Cursor {
+// normalize is Claim.Normalize.
+func (l *Loader) normalize(at Cursor) Cursor {
 	if l.known && l.split.holds(at.Position) && l.split.steps(at.Position) == 0 {
 		return Cursor{Epoch: at.Epoch + 1}
 	}

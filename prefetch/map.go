@@ -294,7 +294,7 @@ func (m *mapping) next(ctx context.Context) (*result, error) {
 		switch {
 		case !ok:
 			m.end()
-			m.p.loader.Reported(m.err)
+			m.p.place.claim.Reported(m.err)
 			return nil, m.err
 		case a.err != nil:
 			return nil, m.p.notes.news(a.err)

@@ -10,6 +10,7 @@ import (
 // never behind the last one produced (P5).
 type place struct {
 	loader *loader.Loader
+	claim  loader.Claim
 
 	mu       sync.Mutex
 	cursor   loader.Cursor
@@ -25,12 +26,12 @@ func (p *place) at() loader.Cursor {
 
 // move is the place once all before after is delivered.
 func (p *place) move(after loader.Cursor) {
-	after = p.loader.Normalize(after)
+	after = p.claim.Normalize(after)
 	p.mu.Lock()
 	p.cursor = after
 	p.replaced.note(after)
 	p.mu.Unlock()
-	p.loader.Delivered(after)
+	p.claim.Delivered(after)
 }
 
 // set makes cursor the place, which need not lie behind the last one.

@@ -95,7 +95,7 @@ func newPrefetcher(ld *loader.Loader, o Options, stages func() (*stages, error))
 		return nil, err
 	}
 	p := &Prefetcher{loader: ld, stages: g, place: place{loader: ld}, closed: make(chan struct{}), turn: newGate()}
-	if err := ld.Claim(); err != nil {
+	if p.place.claim, err = ld.Claim(); err != nil {
 		return nil, errors.Join(err, g.release(), g.releaseLast())
 	}
 	p.plan = makePlan(g, ld)
@@ -250,7 +250,7 @@ func (p *Prefetcher) Restore(st loader.State) error {
 	if p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
 		to.Substituted = p.place.substituted(to)
 	}
-	return p.seek(p.loader.Normalize(to))
+	return p.seek(p.place.claim.Normalize(to))
 }
 
 // Seek moves the cursor to a sample position of an epoch, both from 0: the next global
@@ -266,7 +266,7 @@ func (p *Prefetcher) Seek(epoch int, position int64) error {
 	}
 	cursor := to.Cursor()
 	cursor.Substituted = p.place.substituted(cursor)
-	return p.seek(p.loader.Normalize(cursor))
+	return p.seek(p.place.claim.Normalize(cursor))
 }
 
 func (p *Prefetcher) seek(cursor loader.Cursor) error {

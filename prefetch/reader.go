@@ -101,7 +101,7 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	p.notes.told(err)
 	r.err = p.notes.news(err)
 	if !r.ahead {
-		p.loader.Reported(r.err)
+		p.place.claim.Reported(r.err)
 	}
 	return Batch{}, r.err
 }
@@ -197,7 +197,7 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 		w.slot.delivered()
 	}
 	g.counters.delivered(w)
-	after := p.loader.Normalize(w.batch.After)
+	after := p.place.claim.Normalize(w.batch.After)
 	p.run.taken(w, after)
 	r.begun = true
 	r.move(after)

@@ -78,7 +78,7 @@ func (r *loading) start(o options, slots int, at loader.Cursor) error {
 		return err
 	}
 	r.src, r.ld, r.mem, r.slots = src, ld, mem, slots
-	at = ld.Normalize(at)
+	at = normalized(ld, at)
 	ref := newReference(r.program.Data, ld, at, r.words)
 	if r.ref != nil && r.ref.options.Seed == o.Seed {
 		ref.standIn = r.ref.standIn
@@ -173,7 +173,7 @@ func (r *loading) state() error {
 	if err != nil {
 		return err
 	}
-	want := r.ld.Normalize(r.ref.at)
+	want := normalized(r.ld, r.ref.at)
 	if err = r.ld.Check(st); pastTheEnd(r.ref.options, want) {
 		return nowhere(err, want)
 	}

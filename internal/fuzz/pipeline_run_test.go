@@ -232,7 +232,7 @@ func (q *pipe) seek(to loader.Cursor, f func() error) error {
 	if err != nil {
 		return q.allowed(err) // and nothing has changed
 	}
-	q.ref.at = q.ld.Normalize(to)
+	q.ref.at = normalized(q.ld, to)
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (q *pipe) leaving(s pipelineStep, loop func(ctx context.Context, leave func
 		ctx = lazy{ctx}
 	}
 	turns := 0
-	q.ref.at = q.ld.Normalize(q.ref.at)
+	q.ref.at = normalized(q.ld, q.ref.at)
 	if q.atEnd() { // no range is empty
 		q.ref.advance(q.ref.next())
 	}

@@ -80,6 +80,15 @@ func (o outcome) String() string {
 	return s
 }
 
+// normalized is a place, or the beginning of the next epoch if it is the end of one.
+func normalized(ld *loader.Loader, at loader.Cursor) loader.Cursor {
+	to := ld.StateAt(at).Cursor()
+	if to.Epoch == at.Epoch {
+		to.Substituted = at.Substituted // which a state of several ranks leaves out
+	}
+	return to
+}
+
 // pastTheEnd reports whether a place is behind the last of a stated number of epochs.
 func pastTheEnd(o options, at loader.Cursor) bool {
 	return o.Epochs > 0 && (at.Epoch > o.Epochs || at.Epoch == o.Epochs && at.Position > 0)
