@@ -42,6 +42,7 @@ func runProbe(ctx context.Context, args []string, out io.Writer) (err error) {
 	f.Var(&o.RunBytes, "run-bytes", "`size` that copies back to back move in a run at least")
 	o.PinBytes = 1 << 30
 	f.Var(&o.PinBytes, "pin-bytes", "`size` pinned to find what it costs")
+	f.DurationVar(&o.Time, "time", 15*time.Second, "`time` that the probe may take: what there is no time for is left out, and named")
 	sides := numbers{256, 1024}
 	f.Var(&sides, "sides", "`sides` of the square matrices multiplied, multiples of 16")
 	err = parse(f, args)

@@ -22,11 +22,12 @@ type copies struct {
 	stream *device.Stream
 	memory device.View
 	watch  measure.Stopwatch
+	clock  *clock
 }
 
 // newCopies makes what copies of up to size need; r.Err tells of a failure.
 func (p *probe) newCopies(r *rig.Rig, size units.Bytes) *copies {
-	c := &copies{run: p.run, stream: r.Stream("copy"), memory: r.Alloc(int64(p.run(size)))}
+	c := &copies{run: p.run, stream: r.Stream("copy"), memory: r.Alloc(int64(p.run(size))), clock: &p.clock}
 	c.watch = measure.NewStopwatch(r, c.stream)
 	return c
 }
@@ -63,13 +64,22 @@ const (
 	mostPasses = 8
 )
 
-// time is how long a run takes, the median of several.
+// time is how long a run takes, the median of several. The first one warms up, and is
+// all if there is no time for more.
 func (c *copies) time(ctx context.Context, runs int, submit func() error) (time.Duration, error) {
-	once, err := c.watch.Median(ctx, 1, submit)
+	once, err := c.watch.Time(ctx, submit)
 	if err != nil {
 		return 0, err
 	}
+	if c.clock.late(2 * once) {
+		c.clock.hurried = true
+		return once, nil
+	}
+	if once, err = c.watch.Time(ctx, submit); err != nil {
+		return 0, err
+	}
 	passes := min(max(1, int(steadyTime/max(once, 1))), mostPasses)
+	runs = c.clock.runs(runs, once*time.Duration(passes))
 	took, err := c.watch.Median(ctx, runs, measure.Repeat(passes, submit))
 	return took / time.Duration(passes), err
 }
@@ -87,7 +97,9 @@ func (p *probe) measureCopies(ctx context.Context, _ *rig.Rig) error {
 	if len(sizes) == 0 {
 		return nil
 	}
-	for _, memory := range []string{"pinned", "pageable"} {
+	until := p.until
+	for i, memory := range []string{"pinned", "pageable"} {
+		p.until = until.Add(-time.Until(until) * time.Duration(1-i) / 2) // a half, and what is left of it
 		err := p.part(ctx, "copies of "+memory+" memory", func(ctx context.Context, r *rig.Rig) error {
 			return p.measureMemory(ctx, r, memory, sizes)
 		})
@@ -106,7 +118,13 @@ func (p *probe) measureMemory(ctx context.Context, r *rig.Rig, memory string, si
 	if r.Err() != nil {
 		return r.Err()
 	}
-	for _, size := range sizes {
+	var next time.Duration // what the next size may take; where it moves more, into fresh memory
+	for i, size := range sizes {
+		if i > 0 && p.late(next) {
+			p.skip("copies of %v and more of %s memory: %s", size, memory, p.why())
+			break
+		}
+		start := time.Now()
 		in, out := in[:p.run(size)], out[:p.run(size)]
 		feed.Random(in)
 		for _, way := range []struct {
@@ -121,6 +139,10 @@ func (p *probe) measureMemory(ctx context.Context, r *rig.Rig, memory string, si
 		}
 		if !bytes.Equal(in, out) {
 			return fmt.Errorf("copies of %v came back changed", size)
+		}
+		next = time.Since(start)
+		if more := p.run(4*size) / p.run(size); more > 1 {
+			next *= time.Duration(2 * more)
 		}
 	}
 	return nil
@@ -141,11 +163,16 @@ func (p *probe) measureBoth(ctx context.Context, r *rig.Rig) error {
 		return err
 	}
 	const n = 4
-	took, err := watch.Median(ctx, p.Runs, func() error {
+	both := func() error {
 		return pair.Both(
 			measure.Repeat(n, func() error { return pair.A.CopyH2D(to, in) }),
 			measure.Repeat(n, func() error { return pair.B.CopyD2H(out, from) }))
-	})
+	}
+	once, err := watch.Time(ctx, both)
+	if err != nil {
+		return err
+	}
+	took, err := watch.Median(ctx, p.runs(p.Runs, once), both)
 	if err != nil {
 		return err
 	}

@@ -45,13 +45,20 @@ func (p *probe) measurePipeline(ctx context.Context, _ *rig.Rig) error {
 	if err != nil {
 		return err
 	}
-	for _, depth := range depths {
+	var last time.Duration
+	for i, depth := range depths {
+		if i > 0 && p.late(last) {
+			p.skip("the pipeline at depth %d and deeper: %s", depth, p.why())
+			break
+		}
+		start := time.Now()
 		err := p.part(ctx, fmt.Sprintf("the pipeline at depth %d", depth), func(ctx context.Context, r *rig.Rig) error {
 			return p.measureDepth(ctx, r, depth)
 		})
 		if err != nil {
 			return err
 		}
+		last = time.Since(start)
 	}
 	return nil
 }
@@ -76,12 +83,13 @@ func (p *probe) measureDepth(ctx context.Context, r *rig.Rig, depth int) error {
 	if err != nil {
 		return err
 	}
+	start := time.Now()
 	_, err = pipe.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.Sample)) })
 	if err != nil {
 		return err
 	}
 	var steps []time.Duration
-	for range min(p.Runs, 3) {
+	for range p.runs(min(p.Runs, 3), time.Since(start)) {
 		run, err := pipe.Epoch(ctx, pipe.Spin(p.Compute))
 		if err != nil {
 			return err

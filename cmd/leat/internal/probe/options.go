@@ -27,6 +27,9 @@ type Options struct {
 	Sides []int
 	// Runs is how many runs a median is taken of. 0 means 5.
 	Runs int
+	// Time is about how long the probe may take: on a slow machine larger sizes and
+	// deeper pipelines are left out, and runs, and the report says so. 0 means 15 s.
+	Time time.Duration
 }
 
 // Validate reports every mistake at once.
@@ -34,6 +37,9 @@ func (o Options) Validate() error {
 	var errs []error
 	if o.Compute < 0 {
 		errs = append(errs, fmt.Errorf("Compute is %v, want 0 or more", o.Compute))
+	}
+	if o.Time < 0 {
+		errs = append(errs, fmt.Errorf("Time is %v, want 0 or more", o.Time))
 	}
 	for _, f := range []struct {
 		name  string
@@ -75,6 +81,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Runs == 0 {
 		o.Runs = 5
+	}
+	if o.Time == 0 {
+		o.Time = 15 * time.Second
 	}
 	return o
 }

@@ -25,17 +25,21 @@ func (p *probe) measureOverlap(ctx context.Context, r *rig.Rig) error {
 	o := Overlap{Bytes: size}
 	feed.Random(host)
 	copying := measure.Repeat(overlapped, func() error { return pair.A.CopyH2D(memory, host) })
-	var err error
-	if o.Copy, err = watch.Median(ctx, p.Runs, copying); err != nil {
+	once, err := watch.Time(ctx, copying)
+	if err != nil {
+		return err
+	}
+	runs := p.runs(p.Runs, 3*once) // of three figures
+	if o.Copy, err = watch.Median(ctx, runs, copying); err != nil {
 		return err
 	}
 	spin := func(s *device.Stream) func() error {
 		return func() error { return kernels.Spin(s, o.Copy) }
 	}
-	if o.Kernel, err = watch.Median(ctx, p.Runs, spin(pair.A)); err != nil {
+	if o.Kernel, err = watch.Median(ctx, runs, spin(pair.A)); err != nil {
 		return err
 	}
-	o.Together, err = watch.Median(ctx, p.Runs, func() error { return pair.Both(copying, spin(pair.B)) })
+	o.Together, err = watch.Median(ctx, runs, func() error { return pair.Both(copying, spin(pair.B)) })
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type probe struct {
 	Options
 	Report
 	dev *device.Device
+	clock
 	// host and memory are how much memory on either side may be used at once.
 	host, memory units.Bytes
 }
@@ -34,21 +35,32 @@ func Run(ctx context.Context, dev *device.Device, date time.Time, o Options) (Re
 		return Report{}, fmt.Errorf("probe: %w", err)
 	}
 	p.host, p.memory = units.Bytes(pinnedpool.DefaultBudget()), units.Bytes(free)/2
-	for _, part := range []struct {
+	parts := []struct {
 		name    string
+		weight  int // of its share of the time
 		measure func(context.Context, *rig.Rig) error
 	}{
-		{"calls", p.measureCalls},
-		{"copies", p.measureCopies},
-		{"both directions", p.measureBoth},
-		{"overlap", p.measureOverlap},
-		{"pinning", p.measurePinning},
-		{"matrix products", p.measureProducts},
-		{"the pipeline", p.measurePipeline},
-	} {
+		{"calls", 1, p.measureCalls},
+		{"copies", 4, p.measureCopies},
+		{"both directions", 1, p.measureBoth},
+		{"overlap", 1, p.measureOverlap},
+		{"pinning", 1, p.measurePinning},
+		{"matrix products", 2, p.measureProducts},
+		{"the pipeline", 5, p.measurePipeline},
+	}
+	weights := 0
+	for _, part := range parts {
+		weights += part.weight
+	}
+	p.clock = newClock(p.Time, weights)
+	for _, part := range parts {
+		p.begin(part.weight)
 		if err := p.part(ctx, part.name, part.measure); err != nil {
 			return Report{}, err
 		}
+	}
+	if p.hurried {
+		p.skip("some of the %d runs that a median is taken of: %s", p.Runs, p.why())
 	}
 	p.Device.Notes = dev.Notes() // some are made on the way
 	p.advise()

@@ -57,6 +57,7 @@ func TestAModelledCardIsFoundAsItIs(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, dev.Close(), "something was left on the device")
 
+		require.Empty(t, r.Skipped)
 		require.Len(t, r.Copies, 3*4, "64 KiB, 256 KiB and 1 MiB, two ways, two memories")
 		for _, c := range r.Copies {
 			link := map[string]cpu.Link{"H2D": m.H2D, "D2H": m.D2H}[c.Way]
@@ -126,9 +127,42 @@ func TestWhatDoesNotFitIsSkippedAndSaid(t *testing.T) {
 	})
 }
 
+// On a slow machine the probe ends in time all the same, measures something of each
+// part, and says what it left out.
+func TestAProbeEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		whole := time.Duration(0) // the time that it takes to measure all
+		for _, share := range []time.Duration{1, 2, 3, 100} {
+			dev, _ := open(t, cpu.Options{Model: card()})
+			o := small
+			o.Time = whole / share
+			start := time.Now()
+			r, err := probe.Run(t.Context(), dev, start, o)
+			require.NoError(t, err)
+			require.NoError(t, dev.Close())
+			took := time.Since(start)
+			if whole == 0 {
+				whole = took
+				require.Empty(t, r.Skipped)
+				continue
+			}
+			// What is begun is ended, and the least that a part measures takes its time.
+			require.LessOrEqual(t, took, max(o.Time+o.Time/4, whole/2), "%v", r.Skipped)
+			require.Contains(t, r.String(), "there was no time left of "+units.Time(o.Time))
+			require.NotEmpty(t, r.Copies)
+			require.NotEmpty(t, r.Calls)
+			require.NotEmpty(t, r.Products)
+			require.NotEmpty(t, r.Pipeline.Depths)
+			require.Positive(t, r.Both.Rate)
+			require.Positive(t, r.Overlap.Copy)
+			require.Positive(t, r.Pinning.Bytes)
+		}
+	})
+}
+
 func TestMistakesInOptionsAreReportedAtOnce(t *testing.T) {
-	_, err := probe.Run(t.Context(), nil, time.Now(), probe.Options{Compute: -1, Bytes: -2, MaxBytes: -3, RunBytes: -6, PinBytes: -4, Sides: []int{16, 17}, Runs: -5})
-	for _, field := range []string{"Compute", "Bytes", "MaxBytes", "RunBytes", "PinBytes", "Sides[1]", "Runs"} {
+	_, err := probe.Run(t.Context(), nil, time.Now(), probe.Options{Compute: -1, Bytes: -2, MaxBytes: -3, RunBytes: -6, PinBytes: -4, Sides: []int{16, 17}, Runs: -5, Time: -7})
+	for _, field := range []string{"Compute", "Bytes", "MaxBytes", "RunBytes", "PinBytes", "Sides[1]", "Runs", "Time"} {
 		require.ErrorContains(t, err, field)
 	}
 }

@@ -29,6 +29,9 @@ func (p *probe) measureProducts(ctx context.Context, _ *rig.Rig) error {
 			if one := time.Duration(float64(before.One) / 2 * growth * growth * growth); one > tooLong {
 				p.skip("products of %d×%d matrices: one would take %s", side, side, units.Time(one))
 				continue
+			} else if p.late(8 * one) {
+				p.skip("products of %d×%d matrices: %s", side, side, p.why())
+				continue
 			}
 		}
 		err := p.part(ctx, fmt.Sprintf("products of %d×%d matrices", side, side), func(ctx context.Context, r *rig.Rig) error {
@@ -58,10 +61,11 @@ func (p *probe) measureProduct(ctx context.Context, r *rig.Rig, side int) error 
 		return err
 	}
 	repeats := int(min(max(1, runTime/max(once, 1)), mostRepeats))
+	runs := p.runs(p.Runs, 4*once*time.Duration(repeats)) // of two products, twice
 	on := func(m *matrices, s *device.Stream) func() error {
 		return measure.Repeat(repeats, func() error { return m.multiply(s) })
 	}
-	one, err := watch.Median(ctx, p.Runs, func() error {
+	one, err := watch.Median(ctx, runs, func() error {
 		if err := on(x, pair.A)(); err != nil {
 			return err
 		}
@@ -74,7 +78,7 @@ func (p *probe) measureProduct(ctx context.Context, r *rig.Rig, side int) error 
 	if err != nil {
 		return fmt.Errorf("on one stream: %w", err)
 	}
-	two, err := watch.Median(ctx, p.Runs, func() error { return pair.Both(on(x, pair.A), on(y, pair.B)) })
+	two, err := watch.Median(ctx, runs, func() error { return pair.Both(on(x, pair.A), on(y, pair.B)) })
 	if err != nil {
 		return err
 	}
