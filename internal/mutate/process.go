@@ -73,7 +73,7 @@ func (r *runner) startFlags(pkg, binary string, limit time.Duration, flags []str
 func (r *runner) watch(c *exec.Cmd, limit time.Duration, ended <-chan struct{}) outcome {
 	const (
 		tick   = 100 * time.Millisecond
-		excuse = 10 // there is an end to it
+		excuse = 4 // there is an end to it
 	)
 	t := time.NewTicker(tick)
 	defer t.Stop()

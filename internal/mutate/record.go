@@ -59,6 +59,12 @@ func (r *runner) recordOne(t *test, slow time.Duration) error {
 		return err
 	}
 	t.time = time.Since(start)
+	if how == failed {
+		// Noting the places takes time, which a test may not bear.
+		if how, out, err = r.start(t.pkg, t.pkg.Binary, only(t), slow); err != nil {
+			return err
+		}
+	}
 	switch how {
 	case failed, overgrew:
 		t.broken = "fails with every mutant off:\n" + string(out)
