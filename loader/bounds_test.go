@@ -26,6 +26,9 @@ func TestTheLargestLayout(t *testing.T) {
 	_, err = loader.NewLayout([]loader.Field{{Name: "x", DType: dtype.Uint16, Shape: []int{math.MaxInt/2 + 1}}}, 1)
 	require.Equal(t, []string{"Fields[0] (x)"}, mistakes(t, err))
 	if math.MaxInt > math.MaxInt32 {
+		var bad *loader.OptionError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, "a size that fits an int64", bad.Want, "of one sample")
 		rows := math.MaxInt32
 		_, err = loader.NewLayout([]loader.Field{bytes(0)}, rows+1)
 		require.Equal(t, []string{"batchSize"}, mistakes(t, err))
@@ -45,7 +48,9 @@ func TestAFieldsMistakeIsToldOnce(t *testing.T) {
 		return want
 	}
 	x := func(shape ...int) loader.Field { return loader.Field{Name: "x", DType: dtype.Uint8, Shape: shape} }
-	require.Equal(t, []string{"1 to 2147483647"}, want(-1, x(math.MaxInt/8)), "not the field that is too large for such a batch")
+	if rows := math.MaxInt32; math.MaxInt > math.MaxInt32 {
+		require.Equal(t, []string{"1 to 2147483647"}, want(rows+1, x(math.MaxInt/8)), "not the field that is too large for such a batch")
+	}
 	require.Equal(t, []string{"a valid element type"}, want(1, x(), loader.Field{Name: "x"}), "not the name that it has, too")
 	require.Equal(t, []string{"dimensions of 0 or more"}, want(1, x(3, -1)))
 }
@@ -113,6 +118,13 @@ func TestEveryMistakeOfAStateIsTold(t *testing.T) {
 	require.Equal(t, []string{"Fingerprint", "Seed"}, places(t, l, func(s *loader.State) { s.Fingerprint++; s.Seed++ }))
 	require.Equal(t, []string{"Samples", "Seed", "Substituted"},
 		places(t, l, func(s *loader.State) { s.Samples, s.Fingerprint, s.Seed, s.Substituted = 11, 1, 9, -1 }))
+}
+
+func TestAStateOfTheOtherOrderSaysWhich(t *testing.T) {
+	plain := newNumbers(t, numbers{n: 10}, 4, loader.Options{})
+	shuffled := newNumbers(t, numbers{n: 10}, 4, loader.Options{Shuffle: true})
+	require.ErrorContains(t, plain.Check(shuffled.StateAt(loader.Cursor{})), "the samples are not shuffled, the state was saved with Shuffle")
+	require.ErrorContains(t, shuffled.Check(plain.StateAt(loader.Cursor{})), "the samples are shuffled, the state was saved without Shuffle")
 }
 
 // A place that the data doesn't have stays what it is, to be refused as such.

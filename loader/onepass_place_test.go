@@ -5,8 +5,10 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,6 +121,8 @@ func TestASourceOfOnePassHasOnePipeline(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.Equal(t, "it is closed", refused(l))
 	require.Equal(t, "it is closed", refused(second))
+	_, err = readAll(t, wrapper, loader.Cursor{}, 2)
+	require.Equal(t, "it is closed", reason(err))
 
 	// A source that is read unclaimed is not for a wrapper either; and one whose pass a
 	// wrapper has begun is for nobody else.
@@ -267,7 +271,7 @@ func TestAnOwnerWhoseEncodeWasCancelledIsNotEncodedAgain(t *testing.T) {
 // Where the source stands may be asked from any goroutine while it is read: the race
 // detector is this test's judge.
 func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
-	l := newLive(400).loader(t, 2, loader.Options{Epochs: 1})
+	l := newLive(400).loader(t, 2, loader.Options{})
 	state := l.StateAt(loader.Cursor{})
 	claim, err := l.Claim()
 	require.NoError(t, err)
@@ -294,8 +298,168 @@ func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
 	batches, err := readEpoch(l, run, mem)
 	require.Equal(t, loader.ErrEpochEnd, err)
 	require.Len(t, batches, 200)
+	_, err = read(l, run, mem) // there is no second epoch
+	var once *loader.OnePassError
+	require.ErrorAs(t, err, &once)
 	close(stop)
 	asking.Wait()
 	require.NoError(t, run.Close())
 	require.NoError(t, l.Close())
+}
+
+// Of all who want a source, one gets it, while it is read as well.
+func TestOneOfManyGetsASource(t *testing.T) {
+	l := newLive(400).loader(t, 2, loader.Options{Epochs: 1})
+	mem := heap(t, l, 3)
+	run := l.Start(t.Context(), loader.Cursor{}, mem)
+	var got atomic.Int32
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			if _, err := l.Claim(); err == nil {
+				got.Add(1)
+			}
+		})
+	}
+	batches, err := readEpoch(l, run, mem)
+	require.Equal(t, loader.ErrEpochEnd, err)
+	require.Len(t, batches, 200)
+	asking.Wait()
+	require.EqualValues(t, 1, got.Load())
+	require.NoError(t, run.Close())
+	require.NoError(t, l.Close())
+}
+
+// A failure that is told twice takes one sample, also when its place in the queue is
+// another's by then.
+func TestAFailureToldTwiceTakesOneSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLive(60)
+		bad := errors.New("bad")
+		source.fail = func(n int) error {
+			if n == 1 {
+				return bad
+			}
+			return nil
+		}
+		l := source.loader(t, 1, loader.Options{Epochs: 1, Workers: 1})
+		claim, err := l.Claim()
+		require.NoError(t, err)
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		b, err := read(l, run, mem)
+		require.NoError(t, err)
+		claim.Delivered(b.filled.After)
+		_, failure := read(l, run, mem)
+		require.ErrorIs(t, failure, bad)
+		require.NoError(t, run.Close())
+		for range 3 {
+			claim.Reported(failure)
+			synctest.Wait() // the source has read on
+		}
+		all, at := indices([]batch{b}), b.filled.After
+		run = l.Start(t.Context(), at, mem)
+		for {
+			b, err := read(l, run, mem)
+			if err != nil {
+				require.Equal(t, loader.ErrEpochEnd, err)
+				break
+			}
+			all = append(all, b.indices...)
+			claim.Delivered(b.filled.After)
+			claim.Reported(failure)
+		}
+		require.Len(t, all, 59)
+		require.NotContains(t, all, int64(1))
+		require.NoError(t, run.Close())
+		require.NoError(t, l.Close())
+	})
+}
+
+// Close of a source that no Run has read has nothing to wait for.
+func TestASourceThatWasNotBegunEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLive(6).loader(t, 2, loader.Options{})
+		began := time.Now()
+		require.NoError(t, l.Close())
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// An iterator and a sample's Close that both hang are both named, within one grace: the
+// iterator by the sample that it was asked for.
+func TestAllThatHangsInASourceIsNamedInOneGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const grace = 2 * time.Second
+		source, release := stuckOwners(7, 4)
+		hang := make(chan struct{})
+		seq := func(yield func(*owner, error) bool) {
+			source.seq(func(o *owner, err error) bool {
+				if o.n == 6 {
+					<-hang
+				}
+				return yield(o, err)
+			})
+		}
+		l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, encodeOwner),
+			4, loader.Options{Workers: 1, GracePeriod: grace, Last: loader.Drop})
+		require.NoError(t, err)
+		mem := heap(t, l, 1)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		f, err := run.Next(t.Context()) // its slot is kept, so that no more is encoded
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, run.Close())
+		mem.Put(f.Slot)
+		began := time.Now()
+		err = l.Close()
+		require.Equal(t, grace, time.Since(began))
+		var places []int64
+		var walk func(err error)
+		walk = func(err error) {
+			if joined, ok := err.(interface{ Unwrap() []error }); ok {
+				for _, err := range joined.Unwrap() {
+					walk(err)
+				}
+				return
+			}
+			var stuck *loader.StuckError
+			require.ErrorAs(t, err, &stuck)
+			places = append(places, stuck.Position)
+		}
+		walk(err)
+		require.Equal(t, []int64{6, 4}, places)
+		close(hang)
+		release()
+		synctest.Wait()
+		source.ended(t)
+	})
+}
+
+// An encode that panics because its context is done has not failed either.
+func TestAnEncodeThatPanicsWhenCancelledIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		encode := func(ctx context.Context, n int, row *loader.Row) error {
+			select {
+			case <-ctx.Done():
+				panic(ctx.Err())
+			case <-time.After(time.Second):
+				return encodeNumber(ctx, n, row)
+			}
+		}
+		l, err := loader.NewIterable(loader.FromSeq(numberFields, newLive(4).seq, encode), 2, loader.Options{Epochs: 1, Workers: 1})
+		require.NoError(t, err)
+		mem := heap(t, l, 2)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		b, err := read(l, run, mem)
+		require.NoError(t, err)
+		time.Sleep(500 * time.Millisecond) // in the middle of the next
+		_ = run.Close()
+		run = l.Start(t.Context(), b.filled.After, mem)
+		b, err = read(l, run, mem)
+		require.NoError(t, err)
+		require.Equal(t, []int64{2, 3}, b.indices)
+		require.NoError(t, run.Close())
+		require.NoError(t, l.Close())
+	})
 }
