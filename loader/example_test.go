@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -215,4 +216,136 @@ func ExampleLoader_Order() {
 	// [0 3 2 4 1] begins with 0
 	// [1 3 0 2 4] begins with 1
 	// [1 3 0 4 2] begins with 1
+}
+
+// show prints the batches of what is left of an epoch, each of one float32 field. A
+// program would let package prefetch deliver them.
+func show(ld *loader.Loader, at loader.Cursor) {
+	mem, err := loader.NewHeap(ld.Layout().Size(), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run := ld.Start(context.Background(), at, mem)
+	defer run.Close()
+	for {
+		batch, err := run.Next(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(dtype.As[float32](ld.Layout().Rows(0, batch.Slot.Bytes, batch.N)))
+		mem.Put(batch.Slot)
+	}
+}
+
+func ExampleFromFunc() {
+	squares := loader.FromFunc(5, []loader.Field{{Name: "y", DType: dtype.Float32}},
+		func(_ context.Context, i int, row *loader.Row) error {
+			return loader.Write(row, "y", float32(i*i))
+		})
+	ld, err := loader.New(squares, 2, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show(ld, loader.Cursor{})
+	// Output:
+	// [0 1]
+	// [4 9]
+	// [16]
+	// leat: end of epoch
+}
+
+func ExampleFromSlice() {
+	words := []string{"to", "be", "or", "not"}
+	lengths := loader.FromSlice(words, []loader.Field{{Name: "length", DType: dtype.Float32}},
+		func(_ context.Context, word string, row *loader.Row) error {
+			return loader.Write(row, "length", float32(len(word)))
+		})
+	ld, err := loader.New(lengths, 3, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show(ld, loader.Cursor{})
+	// Output:
+	// [2 2 2]
+	// [3]
+	// leat: end of epoch
+}
+
+// A value of another length than its field's is an error that names the sample.
+func ExampleWrite() {
+	ragged := [][]float32{{1, 2}, {3, 4}, {5, 6, 7}}
+	pairs := loader.FromSlice(ragged, []loader.Field{{Name: "pair", DType: dtype.Float32, Shape: []int{2}}},
+		func(_ context.Context, pair []float32, row *loader.Row) error {
+			return loader.Write(row, "pair", pair...)
+		})
+	ld, err := loader.New(pairs, 2, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show(ld, loader.Cursor{})
+	// Output:
+	// [1 2 3 4]
+	// loader: epoch 0, batch 1, sample 2 (position 2): read: a value of 3 elements for field pair float32[2], want 2
+}
+
+// Two ranks share each global batch of four samples. The last one is short, and Exact
+// gives it out without padding: both ranks make the same number of steps.
+func ExampleShard() {
+	numbers := loader.FromFunc(7, []loader.Field{{Name: "x", DType: dtype.Float32}},
+		func(_ context.Context, i int, row *loader.Row) error {
+			return loader.Write(row, "x", float32(i))
+		})
+	for rank := range 2 {
+		ld, err := loader.New(numbers, 2, loader.Options{Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Index: rank, Count: 2}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("rank", rank)
+		show(ld, loader.Cursor{})
+	}
+	// Output:
+	// rank 0
+	// [0 1]
+	// [4 5]
+	// leat: end of epoch
+	// rank 1
+	// [2 3]
+	// [6]
+	// leat: end of epoch
+}
+
+// A State is saved as JSON; another process goes on from it, here with another batch size.
+func ExampleState() {
+	numbers := loader.FromFunc(7, []loader.Field{{Name: "x", DType: dtype.Float32}},
+		func(_ context.Context, i int, row *loader.Row) error {
+			return loader.Write(row, "x", float32(i))
+		})
+	ld, err := loader.New(numbers, 2, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	saved, err := json.Marshal(ld.StateAt(loader.Cursor{Position: 2})) // as Prefetcher.State gives it
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(saved))
+
+	var state loader.State
+	if err := json.Unmarshal(saved, &state); err != nil {
+		log.Fatal(err)
+	}
+	ld, err = loader.New(numbers, 3, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := ld.Check(state); err != nil { // as Prefetcher.Restore does
+		log.Fatal(err)
+	}
+	show(ld, state.Cursor())
+	// Output:
+	// {"version":2,"samples":7,"fields":"x float32","fingerprint":"2348899409854792029","seed":"0","shuffle":false,"epoch":0,"position":2}
+	// [2 3 4]
+	// [5 6]
+	// leat: end of epoch
 }
