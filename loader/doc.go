@@ -42,9 +42,9 @@
 // is an *OnePassError. A sample that owns something is an io.Closer, and is closed where
 // no batch takes it; see Encoder.
 //
-// A batch is delivered when it is full, or when its epoch or its source ends. A source
-// that is live, a channel of requests for example, can't yet have a part of a batch
-// delivered, after a time without requests or otherwise.
+// A batch is delivered when it is full, or when its epoch or its source ends. There is no
+// way yet to deliver a part of one earlier: a live source, such as a channel of requests,
+// may keep the last requests waiting until others come.
 //
 // A failure carries its place (Error) and the user's own error, is delivered
 // after all batches before it, and is the one at the lowest position of its
@@ -57,8 +57,8 @@
 // rows over; it takes the next when few rows are left that nobody has claimed. Several
 // batches are open at once, at most as many as there are slots. A worker claims
 // a few rows of the first open batch that has any, reads them, and claims again: so the
-// first batch is shared by all and done first. Whoever is done with the last row of a
-// batch completes it, and Next takes batches in the order in which they were opened.
+// first batch is shared by all and done first. The worker that is done with the last row
+// of a batch completes it, and Next takes batches in the order in which they were opened.
 //
 // How many rows a worker claims follows from what samples took in its last claim: one
 // where they take long, and where they don't as many as fill 50 µs, because a claim costs

@@ -13,12 +13,12 @@ import (
 // Iterable is a dataset that gives its samples one after the other and cannot be
 // asked for any other. FromSeqFunc and FromSeq make one of an iterator.
 //
-// An Iterable of one's own can be asked for any epoch at any time and again: to go
-// on in the middle of one, in this process or in another, it is begun once more and
-// the samples before the cursor are thrown away. So an epoch must give the same
-// samples in the same order each time, and on every rank; what it does at random must
-// follow from the epoch's number, and a seed that does not change. A source that
-// cannot begin again is for FromSeq.
+// An Iterable can be asked for any epoch at any time, also for the same one again: to
+// resume in the middle of an epoch, in this process or in another, its iterator is started
+// again and the samples before the cursor are skipped. So an epoch must give the same
+// samples in the same order each time, and on every rank. Random numbers must depend on
+// the epoch and on a seed that does not change, and on nothing else. A source that
+// cannot start again is for FromSeq.
 type Iterable interface {
 	// Fields describes one sample. It is asked once, by NewIterable.
 	Fields() []Field
@@ -44,13 +44,13 @@ type Pass struct {
 // io.Closer. Either Encode is called, or Close, and once: Encode takes the sample and
 // releases what it owns, whatever it returns; Close is for a sample that no batch
 // takes, because it lies before the cursor, is another rank's, or the run ends before
-// its turn. Close runs on a goroutine of its own, after the iterator may have gone on.
+// its turn. Close runs on a goroutine of its own; the iterator may be ahead by then.
 // An error or a panic of Close is returned by Run.Close, and a *StuckError if it has
 // not returned within Options.GracePeriod then.
 type Encoder interface {
 	// Encode writes the sample to row under the rules of Dataset.Read, except that
-	// it is called at most once. It runs on a worker, after the iterator may have
-	// gone on.
+	// it is called at most once. It runs on a worker; the iterator may be ahead by
+	// then.
 	Encode(ctx context.Context, row *Row) error
 }
 
@@ -71,7 +71,7 @@ type Encoder interface {
 // shows such a write: go test -race.)
 //
 // An iterator cannot seek: to resume in the middle of an epoch it is started again, and
-// the samples before the cursor are thrown away without being encoded, which takes
+// the samples before the cursor are skipped without being encoded, which takes
 // time in proportion to the position.
 func FromSeqFunc[S any](
 	fields []Field,

@@ -43,7 +43,7 @@ func required(option string, v any, want string) error {
 }
 
 // incomplete reports the functions that a Dataset or an Iterable of this package was
-// not given: who made it returned no error.
+// not given: FromSlice and its like return no error.
 func incomplete(data any) error {
 	if d, ok := data.(interface{ missing() error }); ok {
 		return d.missing()

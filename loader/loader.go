@@ -11,8 +11,8 @@ import (
 
 // Loader says which samples make up which batch, and how a batch's bytes are
 // laid out. It is immutable, owns no goroutine and no memory, and may be shared;
-// the work is done by its Runs. But one whose source gives its samples once (FromSeq)
-// is for one pipeline, and is closed.
+// the work is done by its Runs. One exception: a Loader whose source gives its samples
+// once (FromSeq) serves one pipeline, and must be closed.
 type Loader struct {
 	options     Options
 	base        int // workers that are no reserve

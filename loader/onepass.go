@@ -55,7 +55,7 @@ func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx con
 type OnePassError struct {
 	// At is where the source stands: how much of it is delivered.
 	At Cursor
-	// Want is where it should have gone on.
+	// Want is where it was to be read from.
 	Want Cursor
 	// Reason says what is wrong.
 	Reason string

@@ -7,16 +7,23 @@ import (
 )
 
 // LastPolicy says what becomes of samples that do not fill the last batch.
+//
+//	        PyTorch                                  NVIDIA DALI
+//	Keep    drop_last=False, without a sampler       LastBatchPolicy.PARTIAL
+//	Drop    drop_last=True                           LastBatchPolicy.DROP
+//	Pad     DistributedSampler's padding, by which   LastBatchPolicy.FILL
+//	        the ranks get equally many samples
+//	Exact   none                                     PARTIAL with pad_last_batch
 type LastPolicy int
 
 const (
-	// Keep delivers a short last batch. It is for one rank: among several, ranks
-	// would make unequal numbers of steps.
+	// Keep delivers a short last batch. It is for one rank: with several, the ranks
+	// would make different numbers of steps.
 	Keep LastPolicy = iota
 	// Drop leaves out the samples beyond the last full global batch. With a
 	// shuffled order they are other samples in every epoch.
 	Drop
-	// Pad fills the last global batch with samples from the head of the same
+	// Pad fills the last global batch with samples from the beginning of the same
 	// epoch's order. Filled.Valid tells the real ones from the padding.
 	Pad
 	// Exact delivers every sample exactly once, for evaluation: all ranks make
@@ -51,8 +58,8 @@ func name(i int, kind string, names ...string) string {
 	return names[i]
 }
 
-// Shard is one rank's part: which of Count equal parts of every global batch it
-// reads. The zero value is the only rank there is.
+// Shard is one rank's part of the data: which of Count equal parts of every global batch
+// it reads. The zero value is for a program with one rank.
 type Shard struct {
 	// Index is the rank, from 0.
 	Index int
@@ -63,7 +70,7 @@ type Shard struct {
 // Options tunes a Loader. The zero value is ready to use.
 type Options struct {
 	// Shuffle gives every epoch its own order, a function of Seed, the epoch and
-	// the number of samples alone. Else samples come by their index.
+	// the number of samples alone. Without it samples come in the order of their index.
 	Shuffle bool
 	// Seed chooses the orders and the samples' random numbers.
 	Seed uint64
