@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"runtime"
-	"sync"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // chunk is what is filled at a time: enough to amortise seeding a generator.
@@ -15,22 +17,15 @@ const chunk = 4 << 20
 // Random fills mem with bytes that no earlier run has had. It uses all processors,
 // since gigabytes are to be filled, and joins them.
 func Random(mem []byte) {
-	chunks := make(chan []byte)
-	var fillers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		fillers.Go(func() {
-			for c := range chunks {
-				fill(c)
-			}
+	var fillers errgroup.Group
+	fillers.SetLimit(runtime.GOMAXPROCS(0))
+	for c := range slices.Chunk(mem, chunk) {
+		fillers.Go(func() error {
+			fill(c)
+			return nil
 		})
 	}
-	for len(mem) > 0 {
-		n := min(chunk, len(mem))
-		chunks <- mem[:n]
-		mem = mem[n:]
-	}
-	close(chunks)
-	fillers.Wait()
+	_ = fillers.Wait() // none fails
 }
 
 func fill(mem []byte) {
