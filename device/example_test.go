@@ -123,7 +123,9 @@ func ExampleEvent() {
 	copy(in, "abc")
 
 	for i := range in {
-		check(upload.Wait(read)) // overwrite after read; the first time there is nothing to wait for
+		if i > 0 {
+			check(upload.Wait(read)) // overwrite after read
+		}
 		check(upload.CopyH2D(slot.View(), in[i:][:1]))
 		check(upload.Record(filled))
 

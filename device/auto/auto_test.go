@@ -25,7 +25,9 @@ func TestNoNameOpensAGPUOrSaysWhyNot(t *testing.T) {
 	}
 	require.Equal(t, "cpu", dev.Name())
 	require.Contains(t, notes, "no GPU can be used: ")
-	require.Less(t, len(notes), 200, "the places where no driver was found are for those who ask for a GPU")
+	if errors.Is(gpuErr, cuda.ErrNoDriver) {
+		require.NotContains(t, notes, "libcuda", "the places that were looked at are for those who ask for a GPU")
+	}
 }
 
 func TestUnknownNamesListWhatThereIs(t *testing.T) {
@@ -39,7 +41,8 @@ func TestUnknownNamesListWhatThereIs(t *testing.T) {
 		if _, gpuErr := cuda.List(); gpuErr != nil {
 			require.Contains(t, err.Error(), "no GPU: ")
 			require.Equal(t, errors.Is(gpuErr, cuda.ErrNoDriver), errors.Is(err, cuda.ErrNoDriver))
-			require.Equal(t, strings.HasPrefix(name, "cuda"), strings.Contains(err.Error(), gpuErr.(*device.Error).Hint), name)
+			places := strings.Contains(err.Error(), gpuErr.(*device.Error).Hint)
+			require.Equal(t, strings.HasPrefix(name, "cuda") || !errors.Is(gpuErr, cuda.ErrNoDriver), places, name)
 		}
 	}
 }
