@@ -67,7 +67,11 @@ fuzz:
 
 # Small mistakes in the source, one at a time: each is caught by a test, or listed in
 # internal/mutate/survivors.txt with the reason why none can. A few minutes a package.
-MUTATE      ?= ./pinnedpool ./device ./device/cpu ./device/cuda ./loader ./kernels
 MUTATEFLAGS ?= -tags invariants
 mutate:
-	@for p in $(MUTATE); do echo "== $$p"; $(GO) run ./internal/mutate $(MUTATEFLAGS) $$p || bad=1; done; exit $${bad:-0}
+	@m() { echo "== $$*"; $(GO) run ./internal/mutate $(MUTATEFLAGS) "$$@" || bad=1; }; \
+	m ./loader; m ./pinnedpool; m ./prefetch; \
+	m -tests ./device/cpu,./device/order,./device/devicetest ./device ./device/driver; \
+	m ./device/cpu; m -tests ./device/cpu ./device/order; m ./device/cuda; m ./device/meter; \
+	m ./kernels; \
+	exit $${bad:-0}
