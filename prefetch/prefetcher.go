@@ -365,7 +365,7 @@ func (p *Prefetcher) stop() error {
 // joined ends a run whose uploader has ended.
 func (p *Prefetcher) joined(r *run) error {
 	err := r.batches.Close()
-	p.stages.counters.ended(r.batches.Stats())
+	p.stages.counters.ended(r)
 	p.mu.Lock()
 	p.run = nil
 	p.mu.Unlock()

@@ -155,25 +155,29 @@ func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 	if !wait && !p.run.atEnd && p.stages.allHeld() {
 		return nil, p.leaseError()
 	}
-	c := &p.stages.counters
-	if w, err, there := p.run.poll(); there {
-		r.body(time.Now())
-		return w, err
-	}
 	from := time.Now()
-	r.body(from)
-	w, err := p.run.next(ctx, r.left, p.closed)
-	r.returned = time.Now()
-	c.waited(from, r.returned, w, p.stages.ring != nil)
+	r.endBody(from)
+	now := from
+	w, err, there := p.run.poll()
+	if !there {
+		w, err = p.run.next(ctx, r.left, p.closed)
+		now = time.Now()
+	}
+	if !there || len(p.run.waits) > 0 {
+		p.run.waited(span{from, now}, w, err)
+	}
+	if w != nil {
+		r.returned = now
+	}
 	return w, err
 }
 
-// body counts the time from the last batch until now as the user's.
-func (r *Reader) body(now time.Time) {
+// endBody counts the time since the last batch as the user's.
+func (r *Reader) endBody(now time.Time) {
 	if !r.returned.IsZero() {
 		r.p.stages.counters.body.Add(int64(now.Sub(r.returned)))
+		r.returned = time.Time{}
 	}
-	r.returned = now
 }
 
 // deliver gives a batch to the user.
@@ -182,9 +186,13 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 	if err := p.handOver(ctx, r.left, w); err != nil {
 		if _, later := err.(again); later {
 			p.run.head = w
+			r.returned = time.Time{}
 			return err
 		}
 		return errors.Join(err, g.discard(w))
+	}
+	if g.dev == nil && w.slot != nil {
+		r.returned = time.Now() // it may have waited for the transform
 	}
 	if err := w.lend(g.sizes.out); err != nil {
 		return errors.Join(err, g.discard(w))
@@ -230,7 +238,7 @@ func (r *Reader) stop(cancelled bool) error {
 	close(r.left)
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	r.body(time.Now())
+	r.endBody(time.Now())
 	failed := r.err != nil && r.err != errEpochOver
 	if r.err == nil {
 		r.err = ErrClosed
@@ -289,6 +297,7 @@ func (p *Prefetcher) arrived(ctx context.Context, left <-chan struct{}, filled *
 	if done, err := filled.Done(); done || err != nil {
 		return err
 	}
+	defer func(from time.Time) { p.stages.counters.device.Add(int64(time.Since(from))) }(time.Now())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	run := p.run.ctx

@@ -23,6 +23,8 @@ type run struct {
 	err     error
 	drained drained // the reader tells the uploader that it has taken all of them
 
+	counted bool // what the producers did is counted; guarded by the counters' lock
+
 	// The uploader's own.
 	gathered []loader.Filled // for the next upload
 	loaded   int             // how many batches of the upload under way are loaded
@@ -33,6 +35,7 @@ type run struct {
 	atEnd bool          // the epoch's last batch is taken, its end not yet
 	head  *window       // taken from items, not delivered: the caller's context ended
 	over  bool          // there is nothing more to take
+	waits []span        // for the batch to come, which their callers did not wait for to the end
 }
 
 var errStopped = errors.New("prefetch: stopped")
@@ -55,7 +58,7 @@ func startRun(ctx context.Context, g *stages, ld *loader.Loader, at loader.Curso
 	r := &run{stages: g, at: at, epoch: at.Epoch}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.batches = ld.Start(r.ctx, at, g.pinned)
-	r.items = make(chan *window, len(g.windows)+1)
+	r.items = make(chan *window, 2*len(g.windows)+1) // before each there may be an epoch's end
 	r.drained = newDrained()
 	if g.ring != nil {
 		g.ring.startWatching(r.ctx)
@@ -180,6 +183,21 @@ func (r *run) receive(w *window, ok bool) (*window, error) {
 		return nil, errEpochOver
 	}
 	return w, nil
+}
+
+// mostWaits is how many waits for one batch are divided by what that lacked.
+const mostWaits = 1024
+
+// waited counts a wait of Next, which ended with a batch or an error.
+func (r *run) waited(s span, w *window, err error) {
+	r.waits = append(r.waits, s)
+	if _, later := err.(again); later && len(r.waits) < mostWaits {
+		return // what the batch lacks is known when it has come
+	}
+	for _, s := range r.waits {
+		r.stages.counters.waited(s, w, r.stages.ring != nil)
+	}
+	r.waits = r.waits[:0]
 }
 
 // taken notes that a batch is the reader's.

@@ -14,7 +14,8 @@ import (
 
 // Stats is what a Prefetcher counted since New: how much went through, and who waited
 // for whom. Each figure by itself is exact; together they are taken one after the other
-// while the pipeline goes on. A wait counts when it is over.
+// while the pipeline goes on. A wait counts when it is over; a wait of Next that its context
+// ended, when the batch has come.
 //
 // A call of Next waits for one batch, the next in order. WaitProducer, WaitOrder,
 // WaitDevice and WaitRelease divide that wait by what the batch lacked at each instant,
@@ -54,7 +55,8 @@ type Stats struct {
 
 	// WaitSlot is how long the uploader waited with a filled batch for a device slot, all of
 	// which were yours or held batches ready for you. That is how a pipeline waits that is
-	// fast enough. It is 0 without device slots.
+	// fast enough. It is 0 without device slots. With several compute streams the uploader
+	// also waits for one to be done with a slot that you have released: that is not in it.
 	WaitSlot time.Duration
 	// WaitHostSlot is how long the producers had nothing to do because no host slot was free:
 	// every batch that was begun was complete. The slots were in flight, or held batches ready
@@ -94,56 +96,54 @@ func (s Stats) Overlap() float64 {
 	return max(0, 1-float64(s.WaitCopy)/float64(s.CopyTime))
 }
 
-// String is the table of who waited for whom. A share is one of your time, Body and Wait.
+// String is the table of who waited for whom. Each share is one of your own time, Body and
+// Wait together.
 func (s Stats) String() string {
 	var b strings.Builder
-	total := s.Body + s.Wait()
-	row := func(who, what string, d time.Duration) {
-		share := ""
-		if total > 0 {
-			share = fmt.Sprintf("%5.1f%%", 100*d.Seconds()/total.Seconds())
+	yours := s.Body + s.Wait()
+	row := func(d time.Duration, format string, args ...any) {
+		fmt.Fprintf(&b, "%-60s %12v", fmt.Sprintf(format, args...), d.Round(time.Microsecond))
+		if yours > 0 {
+			fmt.Fprintf(&b, " %6.1f%%", 100*d.Seconds()/yours.Seconds())
 		}
-		line := fmt.Sprintf("%-20s %-50s %12v %s", who, what, d.Round(time.Microsecond), share)
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	host, full := s.Device == "", "in flight or ready for you"
-	if host {
-		full = "held by you or ready for you"
+		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "%d batches, %d samples, %d bytes", s.Batches, s.Samples, s.Bytes)
-	if total > 0 {
-		fmt.Fprintf(&b, ", %.0f samples a second", float64(s.Samples)/total.Seconds())
+	if yours > 0 {
+		fmt.Fprintf(&b, ", %.0f samples a second", float64(s.Samples)/yours.Seconds())
 	}
 	b.WriteByte('\n')
-	row("you", "worked on batches", s.Body)
-	row("you waited for", "producers, to fill the next batch", s.WaitProducer)
-	row("you waited for", "a slow sample, with later batches complete", s.WaitOrder)
+	row(s.Body, "you worked on batches")
+	row(s.WaitProducer, "you waited for producers to fill the next batch")
+	row(s.WaitOrder, "you waited for a slow sample, with later batches filled")
 	switch {
-	case !host:
-		row("you waited for", "the device, with every host slot in flight", s.WaitDevice)
+	case s.Device != "":
+		row(s.WaitDevice, "you waited for the device to take a batch")
 	case s.WaitDevice > 0:
-		row("you waited for", "the transform", s.WaitDevice)
+		row(s.WaitDevice, "you waited for the transform")
 	}
-	if s.WaitRelease > 0 {
-		row("you waited for", "a release, with every slot held by you", s.WaitRelease)
+	if s.WaitRelease > yours/1000 { // less is the moment in which a slot changes hands
+		row(s.WaitRelease, "you waited for a slot, and held all of them")
 	}
 	if s.TimedUploads > 0 {
-		row("compute waited for", "a copy to end", s.WaitCopy)
-		fmt.Fprintf(&b, "%-20s %-50s %11.1f%%\n", "compute hid", "of copies that took "+s.CopyTime.Round(time.Microsecond).String(), 100*s.Overlap())
+		row(s.WaitCopy, "compute waited for copies, which took %v", s.CopyTime.Round(time.Microsecond))
 	}
-	if !host {
-		row("the uploader waited", "for you to release a device slot", s.WaitSlot)
+	if s.Device != "" {
+		row(s.WaitSlot, "the uploader waited for a device slot, to be released by you")
 	}
-	row("producers waited", "for a host slot, all being "+full, s.WaitHostSlot)
+	row(s.WaitHostSlot, "producers waited for a host slot, with nothing else to do")
 	if busy := s.Loader.Busy; len(busy) > 0 {
-		least, most := slices.Min(busy), slices.Max(busy)
-		row(fmt.Sprintf("of %d workers", len(busy)), "the one with most to do was busy", most)
-		if len(busy) > 1 {
-			row("", "the one with least to do was busy", least)
+		var all time.Duration
+		for _, b := range busy {
+			all += b
 		}
+		row(all/time.Duration(len(busy)), "each of %d workers read samples, on average", len(busy))
+	}
+	if slow := s.Loader.Slowest; slow.Neighbours > 0 {
+		row(slow.Took, "the slowest sample took (%d, in epoch %d)", slow.Sample, slow.Epoch)
 	}
 	if n := s.Loader.Substituted; n > 0 {
-		fmt.Fprintf(&b, "%d samples could not be read and were replaced\n", n)
+		fmt.Fprintf(&b, "%d samples could not be read, others stand in for them\n", n)
 	}
 	return b.String()
 }
@@ -178,13 +178,11 @@ func (c *counters) uploaded(windows []*window, l *loader.Layout) {
 	}
 }
 
-// waited counts a wait of Next: w is what it ended with, nil if that was no batch.
-func (c *counters) waited(from, to time.Time, w *window, inFlight bool) {
-	var of waits
+// waited counts a wait of Next for a batch, nil if there was none to come.
+func (c *counters) waited(s span, w *window, inFlight bool) {
+	of := waits{producer: s.to.Sub(s.from)}
 	if w != nil {
-		of = divide(from, to, w.passage(), inFlight)
-	} else {
-		of.producer = to.Sub(from)
+		of = divide(s, w.batch.Times, w.short, inFlight)
 	}
 	c.producer.Add(int64(of.producer))
 	c.order.Add(int64(of.order))
@@ -233,17 +231,18 @@ func (p *Prefetcher) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Loader = c.before
-	if r != nil {
+	if r != nil && !r.counted {
 		s.Loader = plus(s.Loader, r.batches.Stats())
 	}
 	return s
 }
 
 // ended adds what a run's producers did, when it is over.
-func (c *counters) ended(s loader.Stats) {
+func (c *counters) ended(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.before = plus(c.before, s)
+	c.before = plus(c.before, r.batches.Stats())
+	r.counted = true
 }
 
 // plus is what two runs of a loader did.
@@ -259,5 +258,8 @@ func plus(a, b loader.Stats) loader.Stats {
 		busy[i] += a.Busy[i]
 	}
 	a.Busy = busy
+	if b.Slowest.Took > a.Slowest.Took {
+		a.Slowest = b.Slowest
+	}
 	return a
 }

@@ -173,28 +173,37 @@ func (r *run) endEpoch() error {
 	return nil
 }
 
-// span is a stretch of time in which something was waited for.
-type span struct{ from, to time.Time }
+// A shortage is a wait of the uploader, with a batch, for a slot.
+type shortage struct {
+	from  time.Time
+	freed time.Time // from here on a slot was free, but still read
+	to    time.Time
+}
 
-// freeSlot waits for the user to release one.
-func (r *run) freeSlot() (*slot, span, error) {
+// freeSlot waits for a slot, and counts for how long the user had all of them.
+func (r *run) freeSlot() (s *slot, short shortage, err error) {
 	g := r.stages
-	if s := g.takeSlot(); s != nil {
-		return s, span{}, nil
+	if s = g.takeSlot(); s != nil {
+		return s, shortage{}, nil
 	}
-	waited := span{from: time.Now()}
-	defer func() { g.counters.waitSlot.Add(int64(time.Since(waited.from))) }()
-	for {
+	short.from = time.Now()
+	for s == nil && err == nil {
+		if short.freed.IsZero() && g.ring.len() > 0 {
+			short.freed = time.Now()
+		}
 		select {
 		case <-g.ring.wake:
+			s = g.takeSlot()
 		case <-r.ctx.Done():
-			return nil, waited, context.Cause(r.ctx)
-		}
-		if s := g.takeSlot(); s != nil {
-			waited.to = time.Now()
-			return s, waited, nil
+			err = context.Cause(r.ctx)
 		}
 	}
+	short.to = time.Now()
+	if short.freed.IsZero() {
+		short.freed = short.to
+	}
+	g.counters.waitSlot.Add(int64(short.freed.Sub(short.from)))
+	return s, short, err
 }
 
 // takeSlot is the free slot to be filled next, nil if that is to be waited for.

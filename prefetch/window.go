@@ -34,7 +34,7 @@ type window struct {
 	// The batch that is in it.
 	batch       loader.Filled
 	substituted []loader.Substitution // of batch, in memory of its own
-	short       span                  // in which the uploader had it and no slot
+	short       shortage              // in which the uploader had it and no slot
 	shapes      [][]int               // by field; [0] is the rows
 	stream      *device.Stream        // the compute stream that the batch was given to
 	usedOn      []*device.Stream      // the streams of UsedOn; guarded by the slot's lock

@@ -106,8 +106,7 @@ func nextEpoch(ctx context.Context, p *pipeline.Pipeline, scratch device.View) (
 
 // waits is how long Next has waited so far.
 func waits(p *pipeline.Pipeline) time.Duration {
-	s := p.Stats()
-	return s.WaitProducer + s.WaitDevice
+	return p.Stats().Wait()
 }
 
 // measureAllocations counts allocations over the batches of an epoch that has
