@@ -213,3 +213,25 @@ func (want reference) compare(t *testing.T, l *loader.Loader, slots int, body ti
 		require.NoError(t, run.Close())
 	})
 }
+
+// A slow sample among cheap ones, which are timed together: it is one of a few, and the
+// others are taken off the time.
+func TestTheSlowestOfCheapSamplesIsOneOfAFew(t *testing.T) {
+	const cheap, slow, dear, n = 200 * time.Nanosecond, 3 * ms, 2500, 4096
+	for _, source := range sources {
+		l := source.open(t, n, 512, func(i int) time.Duration {
+			if i == dear {
+				return slow
+			}
+			return cheap
+		}, loader.Options{Workers: 1, Epochs: 1})
+		_, stats := elapsed(t, l, 2)
+		s := stats.Slowest
+		require.Equal(t, slow, s.Took)
+		require.Greater(t, s.Neighbours, 1)
+		require.LessOrEqual(t, s.Neighbours, 512)
+		require.LessOrEqual(t, s.Position, int64(dear))
+		require.Greater(t, s.Position+int64(s.Neighbours), int64(dear))
+		require.EqualValues(t, s.Position, s.Sample)
+	}
+}
