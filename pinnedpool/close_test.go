@@ -225,25 +225,29 @@ func TestCloseBesideAProducer(t *testing.T) {
 // The device has ended: nothing is freed, nobody waits, and no goroutine is left, even if
 // the pool has yet to hear of it.
 func TestAnAbandonedPoolLeavesNoGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slow(time.Second), 2, slotBytes, pinnedpool.Options{})
-		bad := &device.Kernel{Name: "bad", Go: func(*device.Args) { panic("out of range") }}
-		require.NoError(t, r.copies.Launch(cpu.Busy(time.Second)))
-		require.NoError(t, r.copies.Launch(&device.Launch{Kernel: bad, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}))
-		r.upload(r.get(), 1)
-		b := r.get()
-		failed := make(chan error)
-		go func() {
-			_, err := r.pool.Get(t.Context())
-			failed <- err
-		}()
-		synctest.Wait()
-		r.pool.Abandon()
-		require.ErrorIs(t, <-failed, pinnedpool.ErrClosed)
-		require.EqualValues(t, 2, r.dev.Usage().HostBuffers)
-		r.pool.Put(b)
-		require.ErrorIs(t, r.pool.Close(t.Context()), device.ErrFault)
-		require.EqualValues(t, 2, r.dev.Usage().HostBuffers)
-		r.pool.Abandon() // it may be called again
-	})
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, slow(time.Second), 2, slotBytes, pinnedpool.Options{})
+			bad := &device.Kernel{Name: "bad", Go: func(*device.Args) { panic("out of range") }}
+			require.NoError(t, r.copies.Launch(cpu.Busy(time.Second)))
+			require.NoError(t, r.copies.Launch(&device.Launch{Kernel: bad, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}))
+			r.upload(r.get(), 1)
+			b := r.get()
+			failed := make(chan error)
+			go func() {
+				_, err := r.pool.Get(t.Context())
+				failed <- err
+			}()
+			synctest.Wait()
+			r.pool.Abandon()
+			require.ErrorIs(t, <-failed, pinnedpool.ErrClosed)
+			r.pool.Put(b)
+			if again {
+				require.ErrorIs(t, r.pool.Close(t.Context()), device.ErrFault)
+				r.pool.Abandon()
+			}
+			time.Sleep(time.Minute) // the device's last work is over, and told
+			require.EqualValues(t, 2, r.dev.Usage().HostBuffers)
+		})
+	}
 }

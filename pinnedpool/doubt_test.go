@@ -175,6 +175,24 @@ func TestAnExhaustedPoolHasABufferAgain(t *testing.T) {
 	r.close()
 }
 
+// Who asks once a buffer is held again waits for it.
+func TestReadmitMakesAnExhaustedPoolWorthWaitingFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, cpu.Options{}, 1, slotBytes, pinnedpool.Options{})
+		b := r.get()
+		r.pool.Quarantine(b)
+		_, err := r.pool.Get(t.Context())
+		require.ErrorIs(t, err, pinnedpool.ErrExhausted)
+		require.True(t, r.pool.Readmit(b))
+		got := make(chan *pinnedpool.Buffer)
+		go func() { got <- r.get() }()
+		synctest.Wait()
+		r.pool.Put(b)
+		r.pool.Put(<-got)
+		r.close()
+	})
+}
+
 // A quarantine's end doesn't open a closed pool.
 func TestAReadmittedBufferOfAClosedPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

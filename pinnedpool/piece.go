@@ -89,6 +89,7 @@ func (p *Pool) grow(n int, slotBytes int64, o Options) error {
 		b := &Buffer{id: first + i, piece: piece, offset: at, bytes: host.Bytes()[at : at+slotBytes : at+slotBytes], copied: copied}
 		piece.size++
 		piece.left++
+		p.left++
 		p.buffers = append(p.buffers, b)
 		p.refill(b)
 	}

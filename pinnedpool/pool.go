@@ -122,17 +122,19 @@ func New(dev *device.Device, slots int, slotBytes int64, o Options) (*Pool, erro
 	var refusal error
 	for n := o.Together; n > 0 && len(p.buffers) < fit; {
 		n = min(n, fit-len(p.buffers))
-		if err := p.grow(n, slotBytes, o); err != nil {
+		err := p.grow(n, slotBytes, o)
+		switch {
+		case errors.Is(err, device.ErrOutOfMemory):
 			refusal = err
 			n /= 2 // there may be memory for fewer neighbours
-			if !errors.Is(err, device.ErrOutOfMemory) {
-				n = 0
-			}
+		case err != nil:
+			return nil, errors.Join(err, p.release())
 		}
 	}
-	p.left = len(p.buffers)
-	if p.left < o.MinSlots || refusal != nil && !errors.Is(refusal, device.ErrOutOfMemory) {
-		return nil, errors.Join(refused(slots, slotBytes, p.bytes, refusal), p.release())
+	if len(p.buffers) < o.MinSlots {
+		short := &MemoryError{Slots: slots, SlotBytes: slotBytes, GotBytes: p.bytes, Err: refusal,
+			Hint: "raise the limit for locked memory (ulimit -l), use a smaller batch or fewer slots, or allow pageable memory"}
+		return nil, errors.Join(short, p.release())
 	}
 	return p, nil
 }
@@ -142,15 +144,6 @@ func (o Options) budget() int64 {
 		return DefaultBudget()
 	}
 	return o.BudgetBytes
-}
-
-// refused is the error for a device that gave no more than got bytes.
-func refused(slots int, slotBytes, got int64, err error) error {
-	if !errors.Is(err, device.ErrOutOfMemory) {
-		return err
-	}
-	return &MemoryError{Slots: slots, SlotBytes: slotBytes, GotBytes: got, Err: err,
-		Hint: "raise the limit for locked memory (ulimit -l), use a smaller batch or fewer slots, or allow pageable memory"}
 }
 
 // Slots is the number of buffers.
@@ -310,7 +303,6 @@ func (p *Pool) Close(ctx context.Context) error {
 	defer func() { <-p.closing }()
 	for ended := false; !ended; ended = p.recycler.end() {
 		if err := p.Drain(ctx); err != nil {
-			p.freeing = nil
 			p.recycler.end() // if it has failed: nothing more comes back
 			return fmt.Errorf("pinnedpool: copies may still be in flight, nothing was freed: %w", err)
 		}

@@ -71,12 +71,21 @@ func (b Batch) Stream() *device.Stream { return b.use("Stream").stream }
 // Field returns the field of that name. It panics if the layout has none, since
 // the names are fixed when the loader is made.
 func (b Batch) Field(name string) Field {
+	f, ok := b.Lookup(name)
+	if !ok {
+		panic(fmt.Sprintf("prefetch: no field %q in a batch of %v", name, b.p.stages.sizes.out.Fields()))
+	}
+	return f
+}
+
+// Lookup returns the field of that name, if there is one.
+func (b Batch) Lookup(name string) (Field, bool) {
 	w, l := b.use("Field"), b.p.stages.sizes.out
 	i, ok := l.Lookup(name)
 	if !ok {
-		panic(fmt.Sprintf("prefetch: no field %q in a batch of %v", name, l.Fields()))
+		return Field{}, false
 	}
-	return w.field(l, i)
+	return w.field(l, i), true
 }
 
 // Fields returns all fields in the layout's order. It allocates.

@@ -64,12 +64,21 @@ func (p *Prefetcher) freeBehind(stream *device.Stream, buffer *device.Buffer) er
 
 // Field returns the field of that name, and panics if there is none.
 func (c *Clone) Field(name string) Field {
+	f, ok := c.Lookup(name)
+	if !ok {
+		panic(fmt.Sprintf("prefetch: no field %q in the clone", name))
+	}
+	return f
+}
+
+// Lookup returns the field of that name, if there is one.
+func (c *Clone) Lookup(name string) (Field, bool) {
 	for _, f := range c.fields {
 		if f.Name == name {
-			return f
+			return f, true
 		}
 	}
-	panic(fmt.Sprintf("prefetch: no field %q in the clone", name))
+	return Field{}, false
 }
 
 // Close gives the clone's device memory back. Work that uses it must be done.

@@ -25,6 +25,8 @@ var (
 	ErrMaxStreams = errors.New("as many streams use the batch already as Options.Streams.Max allows")
 
 	errNoStream = errors.New("the stream is nil")
+	errNoField  = errors.New("there is none of that name")
+	errOnDevice = errors.New("it is in device memory: take Field(name).View, or bring results back by Map")
 	errPageable = errors.New("a copy from pageable memory waits for compute, beyond Options.CloseTimeout")
 )
 

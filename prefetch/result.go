@@ -143,12 +143,21 @@ func (r Result) Position() Position { return r.use("Position").at }
 // Field returns a field of the result, in pinned host memory. It panics if there is
 // none of that name.
 func (r Result) Field(name string) Field {
+	f, ok := r.Lookup(name)
+	if !ok {
+		panic(fmt.Sprintf("prefetch: no field %q in a result of %v", name, r.r.layout.Fields()))
+	}
+	return f
+}
+
+// Lookup returns the field of that name, if there is one.
+func (r Result) Lookup(name string) (Field, bool) {
 	x := r.use("Field")
 	i, ok := x.layout.Lookup(name)
 	if !ok {
-		panic(fmt.Sprintf("prefetch: no field %q in a result of %v", name, x.layout.Fields()))
+		return Field{}, false
 	}
 	l := &x.layout.Fields()[i]
 	n := int64(x.rows) * l.RowBytes
-	return Field{Name: l.Name, DType: l.DType, Shape: x.shapes[i], Bytes: x.host.Bytes()[l.Offset : l.Offset+n : l.Offset+n]}
+	return Field{Name: l.Name, DType: l.DType, Shape: x.shapes[i], Bytes: x.host.Bytes()[l.Offset : l.Offset+n : l.Offset+n]}, true
 }

@@ -1,0 +1,38 @@
+package prefetch
+
+import (
+	"fmt"
+
+	"github.com/leat-go/leat/dtype"
+)
+
+// Column is a field of a Batch, a Result or a Clone as elements of T, the rows one behind
+// the other: Len times the product of the field's shape. It borrows the field's memory, in
+// which the elements lie, and is valid as long as that. Float16 and BFloat16 are seen as
+// uint16, their bits.
+//
+// It is a *ColumnError if there is no such field, if its elements are of another type, and
+// if it lies in device memory, where View has it.
+func Column[T dtype.Element](of interface{ Lookup(name string) (Field, bool) }, name string) ([]T, error) {
+	f, ok := of.Lookup(name)
+	switch {
+	case !ok:
+		return nil, &ColumnError{Field: name, Err: errNoField}
+	case !dtype.Holds[T](f.DType):
+		return nil, &ColumnError{Field: name, Err: fmt.Errorf("its elements are %v, not %T", f.DType, *new(T))}
+	case f.Bytes == nil && f.View.Size() > 0:
+		return nil, &ColumnError{Field: name, Err: errOnDevice}
+	}
+	return dtype.As[T](f.Bytes), nil
+}
+
+// ColumnError says why a field can't be had as a column.
+type ColumnError struct {
+	// Field is the field's name.
+	Field string
+	Err   error
+}
+
+func (e *ColumnError) Error() string { return fmt.Sprintf("prefetch: field %q: %v", e.Field, e.Err) }
+
+func (e *ColumnError) Unwrap() error { return e.Err }
