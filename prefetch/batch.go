@@ -27,9 +27,9 @@ type Position struct {
 	Epoch int
 	// Batch counts from 0 in each epoch.
 	Batch int
-	// Sample is the position of this rank's first sample in the epoch's order, and not
-	// its index in the dataset.
-	Sample int64
+	// First is the position of this rank's first sample in the epoch's order. The order
+	// tells its index in the dataset: loader.Order.At(First).
+	First int64
 }
 
 // use is the window, if b is still valid (P4).

@@ -69,7 +69,7 @@ func TestTheTailOfAStreamIsDelivered(t *testing.T) {
 								require.NoError(t, r.dev.Synchronize(t.Context()))
 								var rows []int
 								for i, got := range all {
-									require.Equal(t, prefetch.Position{Epoch: epoch, Batch: i, Sample: int64(i * c.batch)}, got.at)
+									require.Equal(t, prefetch.Position{Epoch: epoch, Batch: i, First: int64(i * c.batch)}, got.at)
 									require.NoError(t, r.verify(got))
 									rows = append(rows, got.rows)
 								}
@@ -140,7 +140,7 @@ func TestABillionSamplesCostNothing(t *testing.T) {
 			all := r.until(1, "break")
 			require.NoError(t, r.dev.Synchronize(t.Context()))
 			require.Len(t, all, 1)
-			require.Equal(t, at, all[0].at.Sample)
+			require.Equal(t, at, all[0].at.First)
 			require.NoError(t, r.verify(all[0]))
 		}
 		require.Equal(t, 4, r.pf.Epoch())
@@ -212,7 +212,7 @@ func TestAStreamLeftBehindItsLastBatchGoesOnWithTheNextEpoch(t *testing.T) {
 							require.Len(t, all, 2*c.batches)
 							require.NoError(t, r.dev.Synchronize(t.Context()))
 							for i, got := range all {
-								require.Equal(t, prefetch.Position{Epoch: i / c.batches, Batch: i % c.batches, Sample: int64(i % c.batches * 4)}, got.at)
+								require.Equal(t, prefetch.Position{Epoch: i / c.batches, Batch: i % c.batches, First: int64(i % c.batches * 4)}, got.at)
 								require.NoError(t, r.verify(got))
 							}
 							if epochs == 2 {

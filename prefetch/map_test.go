@@ -147,7 +147,7 @@ func TestLeavingAMapKeepsThePositionBehindTheLastResult(t *testing.T) {
 					n := 0
 					for res, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: r.data.Fields()}, r.echo(always(3*time.Millisecond))) {
 						require.NoError(t, err)
-						require.Equal(t, prefetch.Position{Epoch: next / 12, Batch: next % 12, Sample: int64(next % 12 * 2)}, res.Position())
+						require.Equal(t, prefetch.Position{Epoch: next / 12, Batch: next % 12, First: int64(next % 12 * 2)}, res.Position())
 						require.NoError(t, r.verify(got(res)))
 						next++
 						if n++; n == stop {
@@ -300,7 +300,7 @@ func TestHostConsumersHaveTransformsToo(t *testing.T) {
 				require.NoError(t, err)
 				order := ld.Order(b.Position().Epoch)
 				for row := range b.Len() {
-					index := int(order.At(b.Position().Sample + int64(row)))
+					index := int(order.At(b.Position().First + int64(row)))
 					want := make([]byte, 5)
 					fill(want, index)
 					require.Equal(t, want, b.Field("bytes").Bytes[row*5:][:5])

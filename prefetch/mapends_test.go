@@ -31,7 +31,7 @@ func TestNobodyGetsInBeforeAMapHasEnded(t *testing.T) {
 					r := newRig(t, data, co, 2, graceful, prefetch.Options{})
 					echo := r.echo(always(20 * time.Millisecond))
 					step := func(b prefetch.Batch, out prefetch.Fields) error {
-						if stuck && b.Position() == (prefetch.Position{Batch: 3, Sample: 6}) {
+						if stuck && b.Position() == (prefetch.Position{Batch: 3, First: 6}) {
 							<-goOn
 						}
 						return echo(b, out)

@@ -151,7 +151,7 @@ func TestASourceOfOnePassLosesNothingWhenARangeIsLeft(t *testing.T) {
 					require.NoError(t, r.dev.Synchronize(t.Context()))
 					require.Len(t, all, 31)
 					for i, got := range all {
-						require.Equal(t, prefetch.Position{Batch: i, Sample: int64(4 * i)}, got.at)
+						require.Equal(t, prefetch.Position{Batch: i, First: int64(4 * i)}, got.at)
 						require.NoError(t, r.verify(got))
 					}
 					for i := range source.encoded {
@@ -263,7 +263,7 @@ func TestASourceOfOnePassIsForOnePipelineAndPlace(t *testing.T) {
 		n := 0
 		for b, err := range pf.Batches(t.Context()) {
 			require.NoError(t, err)
-			require.EqualValues(t, 4+4*n, b.Position().Sample)
+			require.EqualValues(t, 4+4*n, b.Position().First)
 			n++
 		}
 		require.Equal(t, 9, n)
@@ -364,7 +364,7 @@ func TestASourceOfOnePassLosesNothingToAnotherPipelinesFailure(t *testing.T) {
 							note(0, err)
 							break
 						}
-						require.EqualValues(t, samples, b.Position().Sample)
+						require.EqualValues(t, samples, b.Position().First)
 						note(b.Len(), nil)
 					}
 					continue

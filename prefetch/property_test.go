@@ -72,7 +72,7 @@ func TestAnyStopKeepsThePosition(t *testing.T) {
 			require.Len(t, all, per*lo.Epochs)
 			for i, got := range all {
 				require.Equal(t, i/per, got.at.Epoch)
-				require.Equal(t, int64(i%per*batchSize), got.at.Sample)
+				require.Equal(t, int64(i%per*batchSize), got.at.First)
 				require.NoError(t, r.verify(got))
 			}
 			r.close()

@@ -21,7 +21,7 @@ func (r *rig) sequence(all []reading, epochs int) {
 	per, _ := r.ld.Batches()
 	require.Len(r.t, all, epochs*per)
 	for i, got := range all {
-		want := prefetch.Position{Epoch: i / per, Batch: i % per, Sample: int64(i % per * r.ld.BatchSize())}
+		want := prefetch.Position{Epoch: i / per, Batch: i % per, First: int64(i % per * r.ld.BatchSize())}
 		require.Equal(r.t, want, got.at)
 		require.NoError(r.t, r.verify(got))
 	}
@@ -66,7 +66,7 @@ func TestResumingTwiceAtEveryBatchIsTheUninterruptedRun(t *testing.T) {
 			all = append(append(all, second...), third...)
 			require.Len(t, all, epochs*perEpoch)
 			for i, got := range all {
-				require.Equal(t, prefetch.Position{Epoch: i / perEpoch, Batch: i % perEpoch, Sample: int64(i % perEpoch * batch)}, got.at)
+				require.Equal(t, prefetch.Position{Epoch: i / perEpoch, Batch: i % perEpoch, First: int64(i % perEpoch * batch)}, got.at)
 			}
 		})
 	}

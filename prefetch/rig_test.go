@@ -177,7 +177,7 @@ func (r *rig) verify(got reading) error {
 	want := make([]byte, r.data.width)
 	samples := int64(r.data.n)
 	for row := range got.rows {
-		index := int(order.At((got.at.Sample + int64(row)) % samples))
+		index := int(order.At((got.at.First + int64(row)) % samples))
 		if is := int64(binary.LittleEndian.Uint64(got.index[8*row:])); is != int64(index) {
 			return fmt.Errorf("epoch %d batch %d row %d is sample %d, want %d", got.at.Epoch, got.at.Batch, row, is, index)
 		}

@@ -35,7 +35,7 @@ func TestABatchTellsItsOwnSubstitutes(t *testing.T) {
 			for _, b := range held {
 				all := b.Substituted()
 				require.Len(t, all, 1)
-				require.EqualValues(t, b.Position().Sample, all[0].Position)
+				require.EqualValues(t, b.Position().First, all[0].Position)
 			}
 		}
 		for _, b := range held {

@@ -23,7 +23,7 @@ func hostRows(t *testing.T, data canary, b prefetch.Batch) {
 	t.Helper()
 	index, all, want := b.Field("index").Bytes, b.Field("bytes").Bytes, make([]byte, data.width)
 	for row := range b.Len() {
-		sample := b.Position().Sample + int64(row)
+		sample := b.Position().First + int64(row)
 		require.Equal(t, sample, int64(binary.LittleEndian.Uint64(index[8*row:])), "%+v row %d", b.Position(), row)
 		fill(want, int(sample))
 		require.True(t, bytes.Equal(want, all[row*data.width:][:data.width]), "%+v row %d", b.Position(), row)
@@ -166,7 +166,7 @@ func TestCloseAtAnyMomentDeliversNothingUnread(t *testing.T) {
 						require.ErrorIs(t, err, prefetch.ErrClosed)
 						break
 					}
-					require.Equal(t, 4*n, b.Position().Sample)
+					require.Equal(t, 4*n, b.Position().First)
 					if n++; b.Stream() == nil {
 						hostRows(t, data, b)
 					}

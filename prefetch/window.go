@@ -95,7 +95,7 @@ func (w *window) hold(f loader.Filled) {
 }
 
 func (w *window) position() Position {
-	return Position{Epoch: w.batch.Epoch, Batch: w.batch.Batch, Sample: w.batch.Position}
+	return Position{Epoch: w.batch.Epoch, Batch: w.batch.Batch, First: w.batch.Position}
 }
 
 // endUses marks in the streams of a batch's UsedOn where its use ends. The newest Record

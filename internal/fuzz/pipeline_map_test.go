@@ -87,7 +87,7 @@ func (a *ahead) result(res prefetch.Result, anyOrder bool) error {
 			return fmt.Errorf("result %+v, want %v", res.Position(), q.ref.next())
 		}
 		scout.advance(o)
-		at := prefetch.Position{Epoch: e.epoch, Batch: e.batch, Sample: e.position}
+		at := prefetch.Position{Epoch: e.epoch, Batch: e.batch, First: e.position}
 		if at != res.Position() {
 			continue
 		}
@@ -108,7 +108,7 @@ func (a *ahead) result(res prefetch.Result, anyOrder bool) error {
 		break
 	}
 	for o := q.ref.next(); o.batch != nil; o = q.ref.next() {
-		at := prefetch.Position{Epoch: o.batch.epoch, Batch: o.batch.batch, Sample: o.batch.position}
+		at := prefetch.Position{Epoch: o.batch.epoch, Batch: o.batch.batch, First: o.batch.position}
 		if !a.open[at] {
 			break
 		}

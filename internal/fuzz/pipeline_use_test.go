@@ -35,7 +35,7 @@ func (q *pipe) arrived(b prefetch.Batch) (*expected, error) {
 	e := o.batch
 	if at := b.Position(); e == nil {
 		return nil, fmt.Errorf("%+v is delivered, want %v", at, o)
-	} else if at != (prefetch.Position{Epoch: e.epoch, Batch: e.batch, Sample: e.position}) || b.Len() != len(e.indices) || b.Valid() != e.valid {
+	} else if at != (prefetch.Position{Epoch: e.epoch, Batch: e.batch, First: e.position}) || b.Len() != len(e.indices) || b.Valid() != e.valid {
 		return nil, fmt.Errorf("%+v of %d rows, %d valid, is delivered, want %v", at, b.Len(), b.Valid(), o)
 	}
 	if err := q.ref.substitutes(e, b.Substituted()); err != nil {

@@ -61,7 +61,7 @@ func TestAChainOfOperations(t *testing.T) {
 	check := func(t *testing.T, ld *loader.Loader, at prefetch.Position, rows int, image, label, weight []byte) {
 		order := ld.Order(at.Epoch)
 		for row := range rows {
-			position := at.Sample + int64(row)
+			position := at.First + int64(row)
 			index := int(order.At(position))
 			require.Equal(t, float32(index), f32(weight, row))
 			for c := range 4 {

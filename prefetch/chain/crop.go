@@ -42,7 +42,7 @@ func Crop(field string, height, width int, o CropOptions) Op {
 		},
 		Apply: func(s *device.Stream, out, in prefetch.Field, batch prefetch.Fields) error {
 			p := o.of(in.Shape[1:], in.DType, height, width)
-			p.Seed, p.Epoch, p.Position = batch.Seed(), uint64(batch.Position().Epoch), uint64(batch.Position().Sample)
+			p.Seed, p.Epoch, p.Position = batch.Seed(), uint64(batch.Position().Epoch), uint64(batch.Position().First)
 			return kernels.Crop(s, out.View, in.View, p)
 		},
 	}

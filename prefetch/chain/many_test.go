@@ -121,7 +121,7 @@ func TestNeighboursTravelTogether(t *testing.T) {
 					require.NoError(t, compute.CopyD2H(host, f.View))
 					require.NoError(t, compute.Synchronize(t.Context()))
 					for v := range b.Len() * d.width(i) {
-						want := d.value(int(b.Position().Sample)+v/d.width(i), i, v%d.width(i))
+						want := d.value(int(b.Position().First)+v/d.width(i), i, v%d.width(i))
 						if changed[i] {
 							require.EqualValues(t, -int64(want), binary.LittleEndian.Uint64(host[8*v:]))
 						} else {

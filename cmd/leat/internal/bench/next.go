@@ -46,7 +46,7 @@ func (b *bench) measureNext(ctx context.Context) error {
 		if r.Err() != nil {
 			return r.Err()
 		}
-		_, err = p.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.Sample)) })
+		_, err = p.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.First)) })
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func (b *bench) overlapOf(ctx context.Context, size units.Bytes, batches int, go
 		if r.Err() != nil {
 			return r.Err()
 		}
-		_, err = p.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.Sample)) })
+		_, err = p.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.First)) })
 		if err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func (b *bench) shuffled(ctx context.Context, data *feed.Rows, batch, epochs int
 		s := shuffled{pipe: pipe, batch: batch, bytes: pipe.Plan().BatchBytes}
 		scratch := make([]byte, 0, s.bytes)
 		_, err = pipe.Verify(ctx, func(at prefetch.Position, rows int) uint64 {
-			return data.Sum(pipe.Order(at.Epoch), at.Sample, rows, scratch)
+			return data.Sum(pipe.Order(at.Epoch), at.First, rows, scratch)
 		})
 		if err != nil {
 			return err

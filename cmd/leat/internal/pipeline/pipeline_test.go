@@ -48,7 +48,7 @@ func open(t *testing.T, depth int) *stand {
 	return s
 }
 
-func (s *stand) sum(at prefetch.Position, _ int) uint64 { return s.data.Sum(int(at.Sample)) }
+func (s *stand) sum(at prefetch.Position, _ int) uint64 { return s.data.Sum(int(at.First)) }
 
 func (s *stand) close(t *testing.T) {
 	require.NoError(t, s.Rig.Close())

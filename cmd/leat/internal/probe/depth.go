@@ -84,7 +84,7 @@ func (p *probe) measureDepth(ctx context.Context, r *rig.Rig, depth int) error {
 		return err
 	}
 	start := time.Now()
-	_, err = pipe.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.Sample)) })
+	_, err = pipe.Verify(ctx, func(at prefetch.Position, _ int) uint64 { return data.Sum(int(at.First)) })
 	if err != nil {
 		return err
 	}
