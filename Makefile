@@ -5,11 +5,11 @@ CLANG       ?= clang-14
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 linux/386
 
-.PHONY: all ci test race invariants lint cross ptx ptx-check sizes bench train soak fuzz mutate
+.PHONY: all ci test race invariants lint api api-check cross ptx ptx-check sizes bench train soak fuzz mutate
 
 all: lint test
 
-ci: lint cross ptx-check test race invariants fuzz soak train
+ci: lint api-check cross ptx-check test race invariants fuzz soak train
 
 test:
 	$(GO) test ./...
@@ -27,6 +27,14 @@ lint:
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	$(GO) mod tidy -diff
+
+# All that users can name, one line each. A change of it is part of the commit that makes it.
+api:
+	$(GO) run ./internal/apilist >api/leat.txt.new
+	mv api/leat.txt.new api/leat.txt
+
+api-check:
+	@$(GO) run ./internal/apilist | diff -u api/leat.txt - || { echo 'the API has changed: run make api, and commit api/leat.txt with the change'; exit 1; }
 
 # It compiles, tests included, wherever Go does; and without purego.
 cross:
