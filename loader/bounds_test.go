@@ -1,6 +1,7 @@
 package loader_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -136,4 +137,19 @@ func TestOnlyAnEpochsEndIsTheNextEpoch(t *testing.T) {
 	}
 	at := loader.Cursor{Epoch: 2, Position: 1 << 62}
 	require.Equal(t, at, newStream(t, upTo(10), 4, loader.Options{}).StateAt(at).Cursor())
+}
+
+// A state names fields as far as people read them.
+func TestAStateNamesTwentyFields(t *testing.T) {
+	named := func(n int) string {
+		fields := make([]loader.Field, n)
+		for i := range fields {
+			fields[i] = loader.Field{Name: "x" + string(rune('a'+i)), DType: dtype.Uint8}
+		}
+		l, err := loader.New(loader.FromFunc(3, fields, func(context.Context, int, *loader.Row) error { return nil }), 2, loader.Options{})
+		require.NoError(t, err)
+		return l.StateAt(loader.Cursor{}).Fields
+	}
+	require.Regexp(t, "^xa uint8, .*, xt uint8$", named(20))
+	require.Regexp(t, "^xa uint8, .*, xt uint8, and 2 more$", named(22))
 }

@@ -271,7 +271,7 @@ func TestAnOwnerWhoseEncodeWasCancelledIsNotEncodedAgain(t *testing.T) {
 // Where the source stands may be asked from any goroutine while it is read: the race
 // detector is this test's judge.
 func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
-	l := newLive(400).loader(t, 2, loader.Options{})
+	l := newLive(40).loader(t, 2, loader.Options{})
 	state := l.StateAt(loader.Cursor{})
 	claim, err := l.Claim()
 	require.NoError(t, err)
@@ -297,7 +297,7 @@ func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
 	}
 	batches, err := readEpoch(l, run, mem)
 	require.Equal(t, loader.ErrEpochEnd, err)
-	require.Len(t, batches, 200)
+	require.Len(t, batches, 20)
 	_, err = read(l, run, mem) // there is no second epoch
 	var once *loader.OnePassError
 	require.ErrorAs(t, err, &once)
@@ -462,4 +462,27 @@ func TestAnEncodeThatPanicsWhenCancelledIsAskedAgain(t *testing.T) {
 		require.NoError(t, run.Close())
 		require.NoError(t, l.Close())
 	})
+}
+
+// A refusal is no sample's failure: who reports it loses nothing.
+func TestARefusedPassTakesNoSample(t *testing.T) {
+	l := newLive(4).loader(t, 2, loader.Options{})
+	claim, err := l.Claim()
+	require.NoError(t, err)
+	mem := heap(t, l, 3)
+	run := l.Start(t.Context(), loader.Cursor{}, mem)
+	_, err = readEpoch(l, run, mem)
+	require.Equal(t, loader.ErrEpochEnd, err)
+	_, err = read(l, run, mem) // there is no second epoch
+	var once *loader.OnePassError
+	require.ErrorAs(t, err, &once)
+	claim.Reported(err)
+	require.NoError(t, run.Close())
+
+	run = l.Start(t.Context(), loader.Cursor{}, mem) // nothing was said to be delivered
+	batches, err := readEpoch(l, run, mem)
+	require.Equal(t, loader.ErrEpochEnd, err)
+	require.Equal(t, []int64{0, 1, 2, 3}, indices(batches))
+	require.NoError(t, run.Close())
+	require.NoError(t, l.Close())
 }
