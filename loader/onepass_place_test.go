@@ -309,25 +309,39 @@ func TestASourceOfOnePassIsAskedWhileItIsRead(t *testing.T) {
 
 // Of all who want a source, one gets it, while it is read as well.
 func TestOneOfManyGetsASource(t *testing.T) {
-	l := newLive(400).loader(t, 2, loader.Options{Epochs: 1})
-	mem := heap(t, l, 3)
-	run := l.Start(t.Context(), loader.Cursor{}, mem)
-	var got atomic.Int32
-	var asking sync.WaitGroup
-	for range 8 {
-		asking.Go(func() {
-			if _, err := l.Claim(); err == nil {
-				got.Add(1)
-			}
-		})
+	for range 30 {
+		it := loader.FromSeq(numberFields, newLive(40).seq, encodeNumber)
+		l, err := loader.NewIterable(it, 2, loader.Options{Epochs: 1})
+		require.NoError(t, err)
+		wrapper, err := loader.NewIterable(wrapped{it}, 2, loader.Options{Epochs: 1})
+		require.NoError(t, err)
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		first, err := read(l, run, mem)
+		require.NoError(t, err)
+		var got, refused atomic.Int32
+		var asking sync.WaitGroup
+		for range 4 {
+			asking.Go(func() {
+				if _, err := l.Claim(); err == nil {
+					got.Add(1)
+				}
+			})
+			asking.Go(func() {
+				if _, err := readAll(t, wrapper, loader.Cursor{}, 2); err != nil {
+					refused.Add(1)
+				}
+			})
+		}
+		batches, err := readEpoch(l, run, mem)
+		require.Equal(t, loader.ErrEpochEnd, err)
+		require.Len(t, indices(append(batches, first)), 40)
+		asking.Wait()
+		require.EqualValues(t, 4, refused.Load(), "a wrapper came too late: a Run had begun")
+		require.EqualValues(t, 1, got.Load())
+		require.NoError(t, run.Close())
+		require.NoError(t, l.Close())
 	}
-	batches, err := readEpoch(l, run, mem)
-	require.Equal(t, loader.ErrEpochEnd, err)
-	require.Len(t, batches, 200)
-	asking.Wait()
-	require.EqualValues(t, 1, got.Load())
-	require.NoError(t, run.Close())
-	require.NoError(t, l.Close())
 }
 
 // A failure that is told twice takes one sample, also when its place in the queue is
@@ -485,4 +499,34 @@ func TestARefusedPassTakesNoSample(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 2, 3}, indices(batches))
 	require.NoError(t, run.Close())
 	require.NoError(t, l.Close())
+}
+
+// A pass that a wrapper begins is known to all who ask at that time.
+func TestAWrappedPassIsAskedWhileItBegins(t *testing.T) {
+	for range 30 {
+		it := loader.FromSeq(numberFields, newLive(4).seq, encodeNumber)
+		l, err := loader.NewIterable(it, 2, loader.Options{})
+		require.NoError(t, err)
+		wrapper, err := loader.NewIterable(wrapped{it}, 2, loader.Options{Epochs: 1})
+		require.NoError(t, err)
+		state := l.StateAt(loader.Cursor{})
+		var asking sync.WaitGroup
+		begun := make(chan struct{})
+		asking.Go(func() {
+			for {
+				_ = l.Check(state)
+				select {
+				case <-begun:
+					return
+				default:
+				}
+			}
+		})
+		batches, err := readAll(t, wrapper, loader.Cursor{}, 2)
+		require.NoError(t, err)
+		require.Len(t, batches, 2)
+		close(begun)
+		asking.Wait()
+		require.NotEmpty(t, why(t, l, loader.Cursor{}))
+	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,10 @@ const (
 	overgrew         // it took too much memory
 )
 
+// raceRuns is how often a test is run under the race detector, which sees a race only
+// where it comes close to happening.
+const raceRuns = 4
+
 // A runner starts test binaries.
 type runner struct {
 	kit, root string        // folders
@@ -33,6 +38,9 @@ type runner struct {
 // start runs the named tests of p's binary, and returns how that ended and what it said.
 func (r *runner) start(p *TestPackage, binary, tests string, limit time.Duration, env ...string) (outcome, []byte, error) {
 	flags := append([]string{"-test.run=" + tests, "-test.timeout=0", "-test.failfast"}, p.Flags...)
+	if binary == p.Race {
+		flags = append(flags, fmt.Sprint("-test.count=", raceRuns))
+	}
 	return r.startFlags(p.Package, binary, limit, flags, env...)
 }
 

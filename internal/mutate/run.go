@@ -87,7 +87,7 @@ func (r *runner) against(v *verdict, judges []*test, race bool) error {
 		// detector makes all ten times slower.
 		limit := 3*time.Second + 8*total(g)
 		if race {
-			limit = 10*time.Second + 40*total(g)
+			limit = 10*time.Second + 40*raceRuns*total(g)
 		}
 		how, out, err := r.start(g[0].pkg, binary(g[0]), only(g...), limit, "LEAT_MUTANT="+strconv.Itoa(v.Number))
 		if err != nil {
@@ -163,7 +163,7 @@ func (r *runner) checkRace(which []*Mutant, tests []*test, jobs int) error {
 		}
 	}
 	return each(jobs, need, func(t *test) error {
-		how, _, err := r.start(t.pkg, t.pkg.Race, only(t), 10*time.Second+20*t.time)
+		how, _, err := r.start(t.pkg, t.pkg.Race, only(t), 10*time.Second+20*raceRuns*t.time)
 		t.noRace = how != passed
 		return err
 	})
