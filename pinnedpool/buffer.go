@@ -17,7 +17,7 @@ type Buffer struct {
 	bytes  []byte
 	copied *device.Event
 	state  atomic.Uint32
-	behind *Buffer // the last of those in flight with it: its event tells their end
+	next   *Buffer // of those in flight with it, nil for the last; then of those that are freed with it
 	sealed []byte  // in an invariants build, what is being copied
 }
 

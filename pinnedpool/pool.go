@@ -87,7 +87,8 @@ type Pool struct {
 	}
 	pageable bool
 
-	free     chan *Buffer // holds every free buffer; never closed
+	free     free
+	refuses  atomic.Bool // there is a reason why no buffer can be got; tell sets it
 	recycler recycler
 	closing  chan struct{} // held by Close
 	freeing  error         // of the last Close that had something to free; guarded by closing
@@ -116,8 +117,9 @@ func New(dev *device.Device, slots int, slotBytes int64, o Options) (*Pool, erro
 		return nil, &MemoryError{Slots: slots, SlotBytes: slotBytes, GotBytes: o.budget(),
 			Hint: "that is the budget: raise it, or use a smaller batch or fewer slots"}
 	}
-	p := &Pool{dev: dev, witness: dev.NewWitness(), free: make(chan *Buffer, fit), broken: make(chan struct{}),
+	p := &Pool{dev: dev, witness: dev.NewWitness(), broken: make(chan struct{}),
 		closing: make(chan struct{}, 1)}
+	p.free.init(fit)
 	p.recycler.init(p, fit)
 	var refusal error
 	for n := o.Together; n > 0 && len(p.buffers) < fit; {
@@ -155,31 +157,42 @@ func (p *Pool) Buffer(id int) *Buffer { return p.buffers[id] }
 // Get returns a free buffer whose last copy is done, and waits for one until ctx
 // ends. The caller holds it until Put, PutAfter, Doubt or Quarantine.
 func (p *Pool) Get(ctx context.Context) (*Buffer, error) {
-	broken, err := p.health()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case b := <-p.free:
-		return p.take(b)
-	default:
-	}
-	start := time.Now()
-	defer func() {
-		p.stats.waits.Add(1)
-		p.stats.waitTime.Add(int64(time.Since(start)))
-	}()
-	for err == nil {
-		select {
-		case b := <-p.free:
+	if !p.refuses.Load() {
+		if b := p.free.get(); b != nil {
 			return p.take(b)
+		}
+	}
+	return p.wait(ctx)
+}
+
+// wait is Get where there is no buffer, or none that can be got.
+func (p *Pool) wait(ctx context.Context) (*Buffer, error) {
+	start := time.Now()
+	waited := false
+	p.free.wait(1)
+	defer func() {
+		p.free.wait(-1)
+		if waited {
+			p.stats.waits.Add(1)
+			p.stats.waitTime.Add(int64(time.Since(start)))
+		}
+	}()
+	for {
+		broken, err := p.health() // it may have recovered since
+		if err != nil {
+			return nil, err
+		}
+		if b := p.free.get(); b != nil {
+			return p.take(b)
+		}
+		waited = true
+		select {
+		case <-p.free.wake:
 		case <-broken:
-			broken, err = p.health() // it may have recovered since
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	return nil, err
 }
 
 // take hands b out, in an invariants build only if nobody wrote to it since it was
@@ -207,18 +220,22 @@ func (p *Pool) Put(b *Buffer) {
 // refill makes b, which is in state free, available to Get.
 func (p *Pool) refill(b *Buffer) {
 	b.poison()
-	p.free <- b
+	p.free.put(b)
 }
 
 // PutAfter takes buffers back once the Copied event of the last of them, which the caller
 // has recorded behind the last copy out of any of them, is complete.
 func (p *Pool) PutAfter(buffers ...*Buffer) {
-	for _, b := range buffers {
+	var next *Buffer
+	for i := len(buffers) - 1; i >= 0; i-- {
+		b := buffers[i]
 		b.step(life.Send)
-		b.behind = buffers[len(buffers)-1]
+		b.next, next = next, b
 		b.seal()
 	}
-	p.recycler.add(buffers)
+	if next != nil {
+		p.recycler.add(next, buffers[len(buffers)-1], len(buffers))
+	}
 }
 
 // Doubt takes b back once Recover is called: a copy out of it was perhaps submitted, and
@@ -344,14 +361,8 @@ func (p *Pool) Abandon() {
 // release frees what is free and reports the rest.
 func (p *Pool) release() error {
 	var errs []error
-	for {
-		select {
-		case b := <-p.free:
-			errs = append(errs, b.untouched(), p.retire(b))
-			continue
-		default:
-		}
-		break
+	for b := p.free.get(); b != nil; b = p.free.get() {
+		errs = append(errs, b.untouched(), p.retire(b))
 	}
 	if left := p.open(); left > 0 {
 		errs = append(errs, fmt.Errorf("pinnedpool: %d of %d buffers are not back and keep their memory", left, len(p.buffers)))
@@ -388,7 +399,9 @@ func (p *Pool) tell() {
 		told = true
 	default:
 	}
-	switch failed := p.why() != nil; {
+	failed := p.why() != nil
+	p.refuses.Store(failed)
+	switch {
 	case failed && !told:
 		close(p.broken)
 	case !failed && told:

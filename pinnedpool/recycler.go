@@ -14,12 +14,19 @@ type recycler struct {
 	slots int
 
 	mu       sync.Mutex
-	inFlight chan *Buffer  // in the order of their copies; holds every buffer; nil without a goroutine
+	inFlight chan group    // in the order of their copies; holds all; nil without a goroutine
 	ended    chan struct{} // closed when that goroutine has ended
 	active   int           // buffers in flight that are neither free nor doubtful yet
 	fault    error         // an event's: what comes is doubtful until rest
 	doubt    []*Buffer     // buffers that something may still read
 	idle     chan struct{} // made by drain, closed when active is 0
+}
+
+// A group is buffers in flight whose end one event tells, that of the last. They are
+// linked by next.
+type group struct {
+	first, last *Buffer
+	size        int
 }
 
 func (r *recycler) init(p *Pool, slots int) {
@@ -31,71 +38,72 @@ func (r *recycler) init(p *Pool, slots int) {
 func (r *recycler) count() (free, inFlight int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pool.free), r.active
+	return r.pool.free.len(), r.active
 }
 
-func (r *recycler) add(buffers []*Buffer) {
+func (r *recycler) add(first, last *Buffer, size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.active += len(buffers)
+	r.active += size
 	if r.inFlight == nil {
-		r.inFlight, r.ended = make(chan *Buffer, r.slots), make(chan struct{})
+		r.inFlight, r.ended = make(chan group, r.slots), make(chan struct{})
 		go r.loop(r.inFlight, r.ended)
 	}
-	for _, b := range buffers {
-		r.inFlight <- b // it holds every buffer: this never blocks
-	}
+	r.inFlight <- group{first, last, size} // it holds every buffer: this never blocks
 }
 
-// loop waits for the oldest copy, then frees all that are done: waiting for one that is
-// costs a query.
-func (r *recycler) loop(inFlight <-chan *Buffer, ended chan<- struct{}) {
+// loop waits for the oldest copies, then frees all that are done: waiting for those that
+// are costs a query.
+func (r *recycler) loop(inFlight <-chan group, ended chan<- struct{}) {
 	defer close(ended)
-	var done *Buffer // its event is complete; the rest of those in flight with it come next
-	for b := range inFlight {
-		if r.lost(b, nil) || r.lost(b, b.await(done)) {
-			done = nil
-			continue
+	for g := range inFlight {
+		if !r.lost(g, nil) && !r.lost(g, g.await()) {
+			r.land(g)
 		}
-		if done = b.behind; b == done {
-			done = nil // the next Record of its event is another one
-		}
-		r.land(b)
 	}
 }
 
-// await waits until the copies of b are done, which they are if it stands behind done.
-func (b *Buffer) await(done *Buffer) error {
-	if b.behind != done {
-		if err := b.behind.copied.Synchronize(context.Background()); err != nil {
+// await waits until the copies of a group are done.
+func (g group) await() error {
+	if err := g.last.copied.Synchronize(context.Background()); err != nil {
+		return err
+	}
+	for b := g.first; b != nil; b = b.next {
+		if err := b.unchanged(); err != nil {
 			return err
 		}
 	}
-	return b.unchanged()
+	return nil
 }
 
-// land frees a buffer whose copies are done.
-func (r *recycler) land(b *Buffer) {
+// land frees a group whose copies are done.
+func (r *recycler) land(g group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b.step(life.Copied) // I2
-	r.pool.refill(b)
-	r.settle()
+	for b := g.first; b != nil; b = b.next {
+		b.step(life.Copied) // I2
+		b.poison()
+	}
+	r.pool.free.put(g.first)
+	r.settle(g.size)
 }
 
-// lost reports whether b, which is in flight, is in doubt from now on: err says that its
-// copies can't be waited for, or has said so of others. An event's error is the device's
-// fault: nothing in flight can be known to be done.
-func (r *recycler) lost(b *Buffer, err error) bool {
+// lost reports whether a group, which is in flight, is in doubt from now on: err says that
+// its copies can't be waited for, or has said so of others. An event's error is the
+// device's fault: nothing in flight can be known to be done.
+func (r *recycler) lost(g group, err error) bool {
 	r.mu.Lock()
 	if r.fault == nil {
 		r.fault = err
 	}
 	lost := r.fault != nil
 	if lost {
-		b.step(life.Doubt)
-		r.doubt = append(r.doubt, b)
-		r.settle()
+		for b := g.first; b != nil; {
+			b.step(life.Doubt)
+			r.doubt = append(r.doubt, b)
+			b, b.next = b.next, nil
+		}
+		r.settle(g.size)
 	}
 	r.mu.Unlock()
 	if lost {
@@ -136,9 +144,9 @@ func (r *recycler) rest() {
 	r.doubt, r.fault = r.doubt[:0], nil
 }
 
-// settle counts a buffer that is not in flight any more. The caller holds mu.
-func (r *recycler) settle() {
-	if r.active--; r.active == 0 && r.idle != nil {
+// settle counts buffers that are not in flight any more. The caller holds mu.
+func (r *recycler) settle(n int) {
+	if r.active -= n; r.active == 0 && r.idle != nil {
 		close(r.idle)
 		r.idle = nil
 	}

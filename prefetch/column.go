@@ -13,7 +13,9 @@ import (
 //
 // It is a *ColumnError if there is no such field, if its elements are of another type, and
 // if it lies in device memory, where View has it.
-func Column[T dtype.Element](of interface{ Lookup(name string) (Field, bool) }, name string) ([]T, error) {
+func Column[T dtype.Element](of interface {
+	Lookup(name string) (Field, bool)
+}, name string) ([]T, error) {
 	f, ok := of.Lookup(name)
 	switch {
 	case !ok:

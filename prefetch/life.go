@@ -4,35 +4,38 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
 )
 
 // A lifecycle is where a Prefetcher stands in its life: package life has the states and
-// says which event leads from one to which. Any goroutine may call it.
-type lifecycle struct {
-	mu  sync.Mutex
-	now life.Pipeline
-}
+// says which event leads from one to which. Any goroutine may call it. A batch takes two
+// events, so the state is one word and no lock.
+type lifecycle struct{ word atomic.Uint64 }
 
 // step is the only writer of the state. It returns the state behind e, or ErrBusy or
 // ErrClosed if e comes at the wrong time. An event that can't happen is a mistake of this
 // package, with which nothing can be relied on any more: it panics.
 func (l *lifecycle) step(e life.PipelineEvent) (life.Pipeline, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next, err := l.now.Next(e)
-	switch err {
-	case nil:
-		l.now = next
-		return next, nil
-	case life.ErrBusy:
-		return next, ErrBusy
-	case life.ErrClosed:
-		return next, ErrClosed
+	for {
+		word := l.word.Load()
+		now := life.PipelineOf(word)
+		next, err := now.Next(e)
+		switch err {
+		case nil:
+			if l.word.CompareAndSwap(word, next.Word()) {
+				return next, nil
+			}
+		case life.ErrBusy:
+			return next, ErrBusy
+		case life.ErrClosed:
+			return next, ErrClosed
+		default:
+			panic(fmt.Sprintf("prefetch: %v while %+v", e, now))
+		}
 	}
-	panic(fmt.Sprintf("prefetch: %v while %+v", e, l.now))
 }
 
 // must is step for an event that no user brings about.
@@ -44,11 +47,7 @@ func (l *lifecycle) must(e life.PipelineEvent) life.Pipeline {
 	return now
 }
 
-func (l *lifecycle) state() life.Pipeline {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.now
-}
+func (l *lifecycle) state() life.Pipeline { return life.PipelineOf(l.word.Load()) }
 
 // notes is what went wrong where nobody could be told: the next Open, or Close, tells it.
 type notes struct {

@@ -28,6 +28,7 @@ type run struct {
 	// The uploader's own.
 	gathered []loader.Filled // for the next upload
 	loaded   int             // how many batches of the upload under way are loaded
+	filled   time.Time       // the latest time at which a batch was filled, of those gathered
 
 	// The reader's own.
 	at    loader.Cursor // behind what the reader has taken

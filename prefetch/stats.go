@@ -156,7 +156,6 @@ type counters struct {
 
 	mu     sync.Mutex
 	before loader.Stats // of the runs that are over
-	filled time.Time    // the latest time at which a batch was filled, of those that were taken
 }
 
 func (c *counters) delivered(w *window) {
@@ -188,23 +187,6 @@ func (c *counters) waited(s span, w *window, inFlight bool) {
 	c.order.Add(int64(of.order))
 	c.device.Add(int64(of.device))
 	c.release.Add(int64(of.release))
-}
-
-// opened counts how long the producers had nothing to do before a batch got its host
-// slot: those before it, of which all are told here in order, were filled.
-func (c *counters) opened(t loader.Times) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	idle := t.Asked
-	if c.filled.After(idle) {
-		idle = c.filled
-	}
-	if t.Opened.After(idle) {
-		c.waitHostSlot.Add(int64(t.Opened.Sub(idle)))
-	}
-	if t.Filled.After(c.filled) {
-		c.filled = t.Filled
-	}
 }
 
 // Stats returns what was counted so far.

@@ -55,10 +55,25 @@ func (r *run) gather() error {
 		case err != nil:
 			return err
 		}
-		r.stages.counters.opened(f.Times)
+		r.opened(&f.Times)
 		r.gathered = append(r.gathered, f)
 	}
 	return nil
+}
+
+// opened counts how long the producers had nothing to do before a batch got its host
+// slot: those before it, of which all are told here in order, were filled.
+func (r *run) opened(t *loader.Times) {
+	idle := t.Asked
+	if r.filled.After(idle) {
+		idle = r.filled
+	}
+	if t.Opened.After(idle) {
+		r.stages.counters.waitHostSlot.Add(int64(t.Opened.Sub(idle)))
+	}
+	if t.Filled.After(r.filled) {
+		r.filled = t.Filled
+	}
 }
 
 // another waits for a batch; with some gathered no longer than there are items for the

@@ -136,3 +136,17 @@ func (p Pipeline) Next(e PipelineEvent) (Pipeline, error) {
 // Freed reports whether nobody uses what is freed last: the event that led here is to
 // free it.
 func (p Pipeline) Freed() bool { return p.Left && p.Users == 0 }
+
+// Word is p as one word, for those who change it without a lock.
+func (p Pipeline) Word() uint64 {
+	w := uint64(p.Phase) | uint64(p.Reader)<<2 | uint64(p.Run)<<4 | uint64(p.Users)<<8
+	if p.Left {
+		w |= 1 << 6
+	}
+	return w
+}
+
+// PipelineOf is the state whose Word is w.
+func PipelineOf(w uint64) Pipeline {
+	return Pipeline{Phase: Phase(w & 3), Reader: Reader(w >> 2 & 3), Run: Run(w >> 4 & 3), Left: w>>6&1 == 1, Users: int(w >> 8)}
+}
