@@ -45,7 +45,7 @@ func (b Batch) Clone() (*Clone, error) {
 	for i, l := range b.p.stages.sizes.out.Fields() {
 		to := buffer.View().Slice(l.Offset, c.fields[i].View.Size())
 		if err := w.stream.CopyD2D(to, c.fields[i].View); err != nil {
-			return nil, errors.Join(err, b.p.freeBehind(w.stream, buffer))
+			return nil, errors.Join(err, b.p.stages.freeBehind(w.stream, buffer))
 		}
 		c.fields[i].View = to
 	}
@@ -53,8 +53,8 @@ func (b Batch) Clone() (*Clone, error) {
 }
 
 // freeBehind frees a buffer that work submitted to stream may still use.
-func (p *Prefetcher) freeBehind(stream *device.Stream, buffer *device.Buffer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), p.closeTimeout())
+func (g *stages) freeBehind(stream *device.Stream, buffer *device.Buffer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), g.sizes.options.CloseTimeout)
 	defer cancel()
 	if err := stream.Synchronize(ctx); err != nil {
 		return err

@@ -123,32 +123,6 @@ func (p *Prefetcher) freeLast() error {
 	return errors.Join(err, p.stages.releaseLast())
 }
 
-// drain waits until all copies are done, and what a transform reads is read.
-func (g *stages) drain(ctx context.Context) error {
-	if err := g.pinned.pool.Drain(ctx); err != nil {
-		return err
-	}
-	if g.copies != nil {
-		if err := rest(ctx, g.copies); err != nil {
-			return err
-		}
-	}
-	if g.transform == nil {
-		return nil
-	}
-	return g.transform.rest(ctx)
-}
-
-// restOf waits until nothing uses a slot. An error that isn't ctx's says why its events
-// could not be waited for: then it has waited for the device.
-func (g *stages) restOf(ctx context.Context, s *slot) error {
-	err := s.rest(ctx)
-	if err != nil && ctx.Err() == nil {
-		_ = g.host.Synchronize(ctx) // its error is ctx's, or that of a device whose work has ended
-	}
-	return err
-}
-
 // closeStreams frees the copy stream and the transform, whose work is done.
 func (g *stages) closeStreams() error {
 	errs := []error{g.timeline.close()}
@@ -181,17 +155,4 @@ func (g *stages) releaseLast() error {
 		closed = nil // the pool has said which buffers are not back
 	}
 	return errors.Join(err, closed)
-}
-
-// release is the way out of New: nothing has run yet.
-func (g *stages) release() error {
-	var errs []error
-	if g.ring != nil {
-		errs = append(errs, g.ring.release())
-	}
-	errs = append(errs, g.closeStreams())
-	if g.pinned != nil {
-		errs = append(errs, g.pinned.pool.Close(context.Background()))
-	}
-	return errors.Join(errs...)
 }

@@ -1,65 +1,85 @@
-// Package prefetch is the pipeline: it takes the batches that a loader's workers
-// write into pinned host slots, copies each to the device on a stream of its own
-// while the compute stream works on the one before, and hands it over.
+// Package prefetch is the pipeline: it takes the batches that a loader's workers write
+// into pinned memory, copies each to the device on a stream of its own while the compute
+// stream works on the one before, and hands it over.
 //
-//	workers ──▶ host slots (pinned) ──copy stream──▶ device slots ──▶ compute stream
-//	               refill after `copied`               overwrite after `consumed`
+//	workers ──▶ pinned buffers ──copy stream──▶ device slots ──▶ compute stream
+//	               refill after `copied`           overwrite after `consumed`
 //
-// # The three edges
+// # One idea
 //
-// Their ordering is in protocol.go, on one screen; stages.go has the edges of the
-// stages that not every pipeline has:
+// Everything that batches pass through on the device is a slot: memory that one stream
+// writes and others read, with an event that says that it is filled and one for each
+// reader that says that it is read. Two rules order its use, lap after lap:
 //
-//	(a) copied → compute   the compute stream waits for the slot's ready event
-//	(b) consumed → copy    the copy stream waits for the slot's consumed events
-//	(c) copied → refill    the recycler waits for the host slot's copied event
+//	overwrite after read   who writes waits for the last lap's reads
+//	read after filled      who reads waits for filled
 //
-// (a) and (b) are waits on the device: the host submits them and goes on. (c) is
-// the only wait of the host, and package pinnedpool's recycler does it. Nothing on
-// this path synchronises a stream or a device, allocates or creates an event: New
-// has done all of that.
+// Device slots, the raw memory in front of a Transform and the results of a Map are all
+// slots, so each stage that a pipeline has is one more of them:
 //
-// # More stages
+//	pinned ──copy──▶ raw ──transform──▶ device slots ──compute──▶ results ──download──▶ host
 //
-// A Transform stands between upload and delivery, on a stream of its own; Map brings
-// results back. Each stage runs on its own engine, and events alone order them:
+// The third edge is on the host: a pinned buffer is refilled after its copy. Package
+// pinnedpool waits for that. The waits of the two rules are the device's: the host submits
+// them and goes on. Nothing on this path synchronises a stream or a device, allocates or
+// creates an event: New has done all of that.
 //
-//	host slots ──copy──▶ raw ──transform──▶ device slots ──compute──▶ results ──download──▶ host
-//	                      ▲ (e)              ▲ (b)                     ▲ the host has read
-//	                      └─ transform read  └─ compute done           └─ and given back
+// Events belong to what travels together. Small batches travel several to a copy while the
+// producers are ahead, because a copy of 0.4 MB reaches two thirds of a PCIe 5 bus and one
+// of 4 MiB nine tenths. They lie in one slot, and each is a window on it.
 //
-// On a modelled card 10 ms in, 30 ms of compute and 10 ms out take 50·N ms one after
-// the other and 30·N+20 ms here, and with a transform of 20 ms on an engine of its
-// own 30·N+40: go test -run 'ResultsComeBack|FourStages' ./prefetch.
+// # Words
 //
-// A step submits its work to Batch.Stream. No other stream waits for the batch's copy,
-// nor the next copy for it, unless Batch.UsedOn says so: what it reads there is
-// whatever the memory holds.
+//	slot     memory that one stream writes and others read (slot.go, reads.go)
+//	window   the place of one batch in a slot; a Batch is the lease of one (window.go, batch.go)
+//	feed     how batches' bytes reach a slot: today by copies from pinned buffers (pinned.go)
+//	stages   all that a batch goes through, and the order of the calls (stages.go)
+//	ring     the slots, of which the free ones wait for the uploader (ring.go, watch.go)
+//	run      what works ahead: producers and the uploader (run.go, uploader.go, lookahead.go)
+//	Reader   who takes what is ahead, batch by batch (reader.go, ranges.go)
+//	place    where the Reader stands in the data (place.go)
 //
-// Several compute streams take batches side by side where there are engines for
-// them: ten batches of 30 ms on two take 180 ms instead of 320 (the same test).
+// # Reading this package
 //
-// Small batches travel several to a copy, in a carrier, while the producers are
-// ahead: a copy of 0.4 MB reaches two thirds of a PCIe 5 bus, one of 4 MiB nine
-// tenths. go run ./cmd/leat bench -only samples shows what that brings on a GPU.
+// A sample's way, from the worker that reads it to the compute stream, in six files that
+// are best read in this order; nothing in them calls back:
+//
+//	pinned.go    Get lends a worker a pinned buffer; fill submits the copy out of it
+//	uploader.go  gathers filled batches, takes a free slot, passes windows to the reader
+//	stages.go    upload: the calls that bring batches into a slot, with or without a Transform
+//	slot.go      the two rules, each a Wait and a Record
+//	ring.go      which slot is free
+//	reader.go    Next: waits for a window, hands it to a compute stream, moves the place
+//
+// Then batch.go has the lease, map.go the way back, lookahead.go and close.go the life of
+// all of it. sizes.go works out all sizes in one pure function, before any memory is
+// touched; Plan says what was decided.
 //
 // # Invariants
 //
 // They are cited where they are upheld.
 //
-//	P1  A device slot goes to the uploader only after every Record of its consumed
-//	    events has been issued, since a Wait binds to the newest Record issued.
-//	P2  A slot's consumed events are waited for only if they were recorded in the
-//	    slot's last lap: on its first lap there is nothing to wait for.
-//	P3  The compute stream waits for ready when the batch is handed over and not
-//	    before, or it would wait for a later batch ahead of the step in between.
-//	P4  A Batch is valid while its generation is the slot's; nobody but the holder
-//	    of that Batch releases the slot.
-//	P5  The cursor stands after the last batch delivered, never after the last one
-//	    produced.
+//	P1  A slot is written only after every Record of its last lap's reads has been issued,
+//	    since a Wait binds to the newest Record issued.
+//	P2  A read is waited for only if it was recorded in the slot's last lap: on its first
+//	    lap there is nothing to wait for.
+//	P3  The compute stream waits for a batch when that is handed over and not before, or
+//	    it would wait for a later batch ahead of the step in between.
+//	P4  A Batch is valid while its generation is the window's; nobody but the holder of
+//	    that Batch releases the window.
+//	P5  The place stands after the last batch delivered, never after the last one produced.
 //
-// Package internal/slotmodel goes through every order in which the slots' life can
-// happen, with every fault, and finds the one that breaks if an edge is missing.
+// Who may change the state of a buffer, of a window or of the pipeline, and when, is in
+// package internal/life; internal/slotmodel goes through those machines in every order in
+// which a pipeline can run, with every fault, and finds what breaks if an edge is missing.
+//
+// # Several compute streams
+//
+// With several compute streams a batch goes to the one with the fewest batches that it has
+// not finished, and a slot is written again when its readers have done with it, whichever
+// was used first: a step that takes long holds up its own stream alone. A step submits its
+// work to Batch.Stream. No other stream waits for the batch's copy, nor the next copy for
+// it, unless Batch.UsedOn says so: what it reads there is whatever the memory holds.
 //
 // # Checking a step
 //
@@ -69,25 +89,24 @@
 // from the call that touches the batch. The error names the slot, the batch and the field,
 // both places in the code, and what to do. The bytes need not be wrong for that. A View
 // that is kept beyond its batch is found too, when the next batch is copied over it. This
-// package's tests run with LEAT_ORDER=1, and where a test leaves out an edge of protocol.go
-// or stages.go the report names that edge.
+// package's tests run with LEAT_ORDER=1, and where a test leaves out one of the Waits and
+// Records the report names it.
 //
 // LEAT_ORDER looks at which memory work uses, and not at what the work writes: a Read that
 // leaves a part of a field unwritten is found with -tags invariants; see package loader.
 //
 // # Life of a Prefetcher
 //
-// New allocates; nothing runs before the first Open, which a range begins with. A
-// range of Batches takes what is left of the current epoch. When it ends by itself
-// and the loader has a stated number of Epochs with more to come, the producers go on
-// into the next epoch, so that there is no gap at the border; break, return, panic,
-// an error, a cancelled context and Quiesce stop and join them. Close frees everything
-// that is not in use and says what is.
+// New allocates; nothing runs before Start or the first range. A run then works ahead until
+// pinned buffers and slots are full, over the borders of epochs where the loader states
+// their number. It goes on while nobody reads: what is ahead when a body breaks, or after
+// Quiesce, is what the next range begins with, and meanwhile producers and uploader sleep.
+// A context that ends, an error, a Seek to another place and Close stop and join it.
 //
-// A Prefetcher's goroutines are: the loader's run (dispatcher and workers) and one
-// uploader, from the first Open until the epochs end or the range is left; the
-// pool's recycler, from then until the last copy in flight ends; a Map's stepper and
-// a waiter for each of its download streams, until its loop is left. After a Close that
-// ran into its limit, and after a Transform or a step that did not return in time, a
-// reaper waits for the device, or for that code, and frees the rest.
+// A Prefetcher's goroutines are the run's (the loader's dispatcher and workers, one
+// uploader and, with several compute streams, one for each slot that waits until it is
+// read), the pool's recycler from the first copy until Close, and a Map's stepper with a
+// waiter for each of its download streams. After a Close that ran into its limit, and
+// after a Transform or a step that did not return in time, a reaper waits for the device,
+// or for that code, and frees the rest.
 package prefetch

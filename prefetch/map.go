@@ -33,7 +33,7 @@ type Step func(b Batch, out Fields) error
 // leave of the budgets; later ones of the same Output use it again.
 func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
-		m, err := p.startMap(ctx, o, step)
+		m, err := startMap(ctx, p, o, step)
 		if err != nil {
 			yield(Result{}, err)
 			return
@@ -158,7 +158,7 @@ type arrival struct {
 	err error
 }
 
-func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mapping, error) {
+func startMap(ctx context.Context, p *Prefetcher, o Output, step Step) (*mapping, error) {
 	g := p.stages
 	if g.dev == nil {
 		return nil, errors.New("prefetch: Map needs a device")
@@ -176,7 +176,7 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 	}
 	reader.ahead = true
 	p.life.must(life.MapOver)
-	if err := p.useResults(o); err != nil {
+	if err := useResults(p, o); err != nil {
 		return nil, errors.Join(err, reader.close(false), p.unuse())
 	}
 	m := &mapping{p: p, reader: reader, rings: p.results, step: step,
@@ -193,7 +193,7 @@ func (p *Prefetcher) startMap(ctx context.Context, o Output, step Step) (*mappin
 }
 
 // useResults makes the results, unless the last Map's serve.
-func (p *Prefetcher) useResults(o Output) error {
+func useResults(p *Prefetcher, o Output) error {
 	if d := p.results; d != nil {
 		if reflect.DeepEqual(d.output, o) {
 			return nil

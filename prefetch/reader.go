@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
@@ -153,7 +152,7 @@ func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
 func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 	p := r.p
 	if !wait && !p.run.atEnd && p.stages.allHeld() {
-		return nil, p.leaseError()
+		return nil, leaseError(p.stages.windows)
 	}
 	from := time.Now()
 	r.endBody(from)
@@ -183,7 +182,7 @@ func (r *Reader) endBody(now time.Time) {
 // deliver gives a batch to the user.
 func (r *Reader) deliver(ctx context.Context, w *window) error {
 	p, g := r.p, r.p.stages
-	if err := p.handOver(ctx, r.left, w); err != nil {
+	if err := p.run.handOver(ctx, r.left, w); err != nil {
 		if _, later := err.(again); later {
 			p.run.head = w
 			r.returned = time.Time{}
@@ -273,65 +272,7 @@ func (g *stages) allHeld() bool {
 	return leased > 0 && leased == len(g.windows)-int(g.pinned.late.Load())
 }
 
-// handOver gives a batch to a compute stream, or waits until a host consumer can read it.
-func (p *Prefetcher) handOver(ctx context.Context, left <-chan struct{}, w *window) error {
-	g := p.stages
-	switch {
-	case w.slot == nil:
-		return nil
-	case g.dev != nil:
-		return g.handOver(w)
-	}
-	if err := p.arrived(ctx, left, w.slot.filled); err != nil {
-		if ctx.Err() != nil {
-			return again{context.Cause(ctx)}
-		}
-		return err
-	}
-	return g.host.HostWrites(w.host) // what the consumer may do
-}
-
-// arrived waits on the host for what a host consumer's transform has written, until ctx
-// or the run ends, or the Reader is closed.
-func (p *Prefetcher) arrived(ctx context.Context, left <-chan struct{}, filled *device.Event) error {
-	if done, err := filled.Done(); done || err != nil {
-		return err
-	}
-	defer func(from time.Time) { p.stages.counters.device.Add(int64(time.Since(from))) }(time.Now())
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	run := p.run.ctx
-	defer context.AfterFunc(run, func() { cancel(context.Cause(run)) })()
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-left:
-			cancel(ErrClosed)
-		case <-over:
-		}
-	}()
-	if err := filled.Synchronize(ctx); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return err
-	}
-	return nil
-}
-
-// mayRead is why Next can't go on, if so.
-func (p *Prefetcher) mayRead(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if p.isClosed() {
-		return ErrClosed
-	}
-	return nil
-}
-
-func (p *Prefetcher) leaseError() error {
-	taken := outstanding(p.stages.windows)
+func leaseError(windows []*window) error {
+	taken := outstanding(windows)
 	return &LeaseError{Outstanding: len(taken), Taken: taken}
 }

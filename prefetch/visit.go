@@ -17,15 +17,6 @@ type visit struct {
 	exit   error // of code that ended the goroutine
 }
 
-// leastGrace is how long the user's code is waited for at least: it calls the driver,
-// which can take its time.
-const leastGrace = time.Second
-
-// grace is how long the user's code is waited for.
-func (p *Prefetcher) grace() time.Duration {
-	return max(leastGrace, p.loader.Options().GracePeriod)
-}
-
 // of runs the user's code for a batch. Its panic becomes an error. Code that calls
 // runtime.Goexit ends the caller too, whose deferred calls find the error by exited.
 func (v *visit) of(at Position, code func() error) (err error) {

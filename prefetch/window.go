@@ -2,9 +2,6 @@ package prefetch
 
 import (
 	"fmt"
-	"runtime"
-	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/leat-go/leat/device"
@@ -125,97 +122,4 @@ func setRows(shapes [][]int, n int) {
 	for _, shape := range shapes {
 		shape[0] = n
 	}
-}
-
-// history is the last few states of a window, for the panic that reports a mistake, and
-// the place that took the lease, for the report of one that nobody returns.
-type history struct {
-	mu    sync.Mutex
-	moves [8]struct {
-		to           life.Batch
-		epoch, batch int
-	}
-	n     int
-	taken [6]uintptr // empty for a lease of a range, which can't be forgotten
-	depth int
-}
-
-func (h *history) add(to life.Batch, f loader.Filled) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := &h.moves[h.n%len(h.moves)]
-	m.to, m.epoch, m.batch = to, f.Epoch, f.Batch
-	h.n++
-	h.depth = 0
-}
-
-// take notes the caller skip frames up as the one that took the lease.
-func (h *history) take(skip int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.depth = runtime.Callers(skip+1, h.taken[:])
-}
-
-func (h *history) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var b strings.Builder
-	b.WriteString("its last states:")
-	for i := max(0, h.n-len(h.moves)); i < h.n; i++ {
-		m := h.moves[i%len(h.moves)]
-		fmt.Fprintf(&b, "\n\t%v (epoch %d, batch %d)", m.to, m.epoch, m.batch)
-	}
-	return b.String()
-}
-
-// lease describes the lease that the newest state began.
-func (h *history) lease() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := h.moves[(h.n-1)%len(h.moves)]
-	place := "in the body of a range"
-	if h.depth > 0 {
-		f, _ := runtime.CallersFrames(h.taken[:h.depth]).Next()
-		place = fmt.Sprintf("at %s:%d", f.File, f.Line)
-	}
-	return fmt.Sprintf("epoch %d, batch %d, taken %s", m.epoch, m.batch, place)
-}
-
-// batches are the one that is in the window, or was last, and the one before.
-func (h *history) batches() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.n == 0 {
-		return ""
-	}
-	last := h.moves[(h.n-1)%len(h.moves)]
-	s := fmt.Sprintf(" (batch %d of epoch %d", last.batch, last.epoch)
-	for i := h.n - 1; i >= max(0, h.n-len(h.moves)); i-- {
-		if m := h.moves[i%len(h.moves)]; m.batch != last.batch || m.epoch != last.epoch {
-			s += fmt.Sprintf(", before it batch %d of epoch %d", m.batch, m.epoch)
-			break
-		}
-	}
-	return s + ")"
-}
-
-// outstanding describes the leased batches.
-func outstanding(windows []*window) []string {
-	var leases []string
-	for _, w := range windows {
-		if w.state() == life.Leased {
-			leases = append(leases, w.history.lease())
-		}
-	}
-	return leases
-}
-
-// leased is how many batches are the user's.
-func leased(windows []*window) (n int) {
-	for _, w := range windows {
-		if w.state() == life.Leased {
-			n++
-		}
-	}
-	return n
 }

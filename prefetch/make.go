@@ -1,0 +1,142 @@
+package prefetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/pinnedpool"
+)
+
+// newStages makes all that a pipeline needs, or an error and nothing is left of it except
+// host.
+func newStages(dev, host *device.Device, compute *device.Stream, ld *loader.Loader, o Options, m machine) (*stages, error) {
+	m.pinned = pinnedpool.DefaultBudget()
+	m.epoch, _ = ld.Batches()
+	z, err := fit(o, ld.Layout(), m)
+	if err != nil {
+		return nil, err
+	}
+	g := &stages{sizes: z, seed: ld.Options().Seed, dev: dev, host: host, calls: newGate(), ahead: ld.Options().Epochs > 0}
+	if compute != nil {
+		g.computes = computes{streams: []*device.Stream{compute}, roundRobin: z.options.Streams.RoundRobin}
+	}
+	if err := g.allocate(); err != nil {
+		return nil, errors.Join(err, g.release(), g.closeComputes())
+	}
+	return g, nil
+}
+
+// allocate makes the pinned memory, the streams, the transform and the slots.
+func (g *stages) allocate() (err error) {
+	if err := g.allocatePinned(); err != nil {
+		return err
+	}
+	if g.dev != nil {
+		if err := g.allocateStreams(); err != nil {
+			return err
+		}
+	}
+	o := &g.sizes.options
+	if o.Transform != nil {
+		if g.transform, err = newTransforming(g.host, *o.Transform, &g.sizes, g.seed, g.dev != nil); err != nil {
+			return err
+		}
+	}
+	if g.dev != nil || g.transform != nil {
+		return g.allocateSlots()
+	}
+	for i := range g.pinned.pool.Slots() {
+		b := g.pinned.pool.Buffer(i)
+		g.windows = append(g.windows, &window{id: i, pinned: b, host: b.Bytes(), shapes: newShapes(g.sizes.out)})
+	}
+	return nil
+}
+
+func (g *stages) allocatePinned() error {
+	z, o := &g.sizes, &g.sizes.options
+	pool, err := pinnedpool.New(g.host, o.Memory.HostSlots, z.in.Size(), pinnedpool.Options{
+		BudgetBytes: z.pinned - z.outputs, MinSlots: o.Memory.MinHostSlots, Together: o.BatchesPerCopy, Pageable: o.Memory.Pageable,
+	})
+	if short := new(pinnedpool.MemoryError); errors.As(err, &short) {
+		return &MemoryError{What: fmt.Sprintf("%d host slots in pinned memory", short.Slots), Bytes: product(int64(short.Slots), short.SlotBytes),
+			Budget: short.GotBytes, Err: short.Err,
+			Hint: "raise Memory.PinnedBytes or the limit for locked memory (ulimit -l), use a smaller batch or fewer Memory.HostSlots, or allow fewer by Memory.MinHostSlots or pageable ones by Memory.Pageable"}
+	}
+	if err != nil {
+		return err
+	}
+	g.pinned = &pinned{pool: pool, layout: z.in, stride: z.stride, pageable: pool.Stats().Pageable,
+		group: make([]*pinnedpool.Buffer, 0, o.BatchesPerCopy)}
+	return nil
+}
+
+// allocateStreams makes the copy stream and the compute streams beside the user's.
+func (g *stages) allocateStreams() (err error) {
+	if g.copies, err = g.dev.NewStream(device.StreamOptions{Name: "copy"}); err != nil {
+		return err
+	}
+	for i := 1; i < g.sizes.options.Streams.Compute; i++ {
+		s, err := g.dev.NewStream(device.StreamOptions{Name: fmt.Sprintf("compute %d", i)})
+		if err != nil {
+			return err
+		}
+		g.computes.streams = append(g.computes.streams, s)
+	}
+	return g.timeline.init(g.dev, g.sizes.options)
+}
+
+// allocateSlots makes the ring of device slots, or of what a host consumer's transform
+// writes.
+func (g *stages) allocateSlots() error {
+	z, o := &g.sizes, &g.sizes.options
+	so := slotOptions{bytes: z.outStride * int64(o.BatchesPerCopy), onHost: g.dev == nil}
+	so.filled.Name, so.read.Name = "ready", "consumed"
+	if g.dev != nil {
+		so.reads = z.slotReads()
+		// No BlockingSync for one compute stream, although Close waits for the reads: the
+		// device's own cost of marking such an event, 3 to 8 µs a batch on an H200, is more
+		// than what Close saves. Of several the watchers wait all the time.
+		so.read.BlockingSync = o.Streams.Compute > 1
+	} else {
+		so.filled.BlockingSync = true // the consumer waits on the host
+	}
+	var slots []*slot
+	for i := range o.Depth {
+		so.id = i
+		s, err := newSlot(g.host, so)
+		slots = append(slots, s)
+		if err != nil {
+			g.ring = newRing(slots, 1)
+			return err
+		}
+		for at := range int64(o.BatchesPerCopy) {
+			w := &window{id: len(g.windows), slot: s, shapes: newShapes(z.out), usedOn: make([]*device.Stream, 0, z.others)}
+			if g.dev != nil {
+				w.memory = s.memory.Slice(at*z.outStride, z.out.Size())
+			} else {
+				w.host = s.host.Bytes()[at*z.outStride:][:z.out.Size()]
+			}
+			s.windows = append(s.windows, w)
+			g.windows = append(g.windows, w)
+		}
+		describe(s, z)
+	}
+	g.ring = newRing(slots, len(g.computes.streams))
+	return nil
+}
+
+// release is the way out of New: nothing has run yet.
+func (g *stages) release() error {
+	var errs []error
+	if g.ring != nil {
+		errs = append(errs, g.ring.release())
+	}
+	errs = append(errs, g.closeStreams())
+	if g.pinned != nil {
+		errs = append(errs, g.pinned.pool.Close(context.Background()))
+	}
+	return errors.Join(errs...)
+}

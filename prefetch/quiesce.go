@@ -1,0 +1,57 @@
+package prefetch
+
+import (
+	"context"
+
+	"github.com/leat-go/leat/internal/life"
+)
+
+// Quiesce brings the pipeline to rest on the device: the uploader stops, the copies in
+// flight end, and with them what a Map that was left has under way. From its return until
+// the next call that reads no goroutine of the Prefetcher calls the device; producers may
+// go on to read samples into pinned memory. Then all goes on where it stood: nothing that
+// was read ahead is lost. It may be called between two calls of Next, in the body of a
+// range too, and batches in hand stay valid.
+//
+// It is for what may not be disturbed by calls of other goroutines: capturing a CUDA
+// graph in global mode. In thread-local mode nothing disturbs a capture.
+//
+// It is ErrBusy while another goroutine is in Next and during a Map, whose steps run
+// ahead.
+func (p *Prefetcher) Quiesce(ctx context.Context) error {
+	if p.isClosed() {
+		return ErrClosed
+	}
+	if p.life.state().Reader == life.Mapping || !p.turn.TryLock() {
+		if p.isClosed() {
+			return ErrClosed
+		}
+		return ErrBusy
+	}
+	defer p.turn.Unlock()
+	if p.isClosed() {
+		return ErrClosed
+	}
+	if err := p.pause(ctx); err != nil {
+		return err
+	}
+	if err := p.stages.drain(ctx); err != nil {
+		return err
+	}
+	return awaitReapers(ctx, p)
+}
+
+// awaitReapers waits for what Maps have left to a reaper.
+func awaitReapers(ctx context.Context, p *Prefetcher) error {
+	p.mu.Lock()
+	reapers := append([]chan struct{}(nil), p.reapers...)
+	p.mu.Unlock()
+	for _, done := range reapers {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
