@@ -13,13 +13,13 @@ import (
 	"github.com/leat-go/leat/prefetch"
 )
 
-// train is the loop of README.md, to the letter.
+// train is the loop of README.md, word for word.
 func train(ctx context.Context, dataset loader.Dataset) error {
 	dev, err := auto.Open("") // the first GPU if there is one, else the CPU device
 	if err != nil {
 		return err
 	}
-	defer dev.Close() // after all that uses it: defers run from the last to the first
+	defer dev.Close() // last: deferred calls run in reverse order
 	compute, err := dev.NewStream(device.StreamOptions{})
 	if err != nil {
 		return err
@@ -35,23 +35,21 @@ func train(ctx context.Context, dataset loader.Dataset) error {
 	if err != nil {
 		return err
 	}
-	pf, err := prefetch.New(compute, ld, prefetch.Options{Depth: 3})
+	pf, err := prefetch.New(compute, ld, prefetch.Options{})
 	if err != nil {
 		return err
 	}
 	defer pf.Close()
-	for pf.Epoch() < ld.Options().Epochs { // begins where a restored state left off
-		for batch, err := range pf.Batches(ctx) {
-			if err != nil {
-				return err
-			}
-			// Step submits its work to the batch's stream; nobody waits for it.
-			if err := model.Step(batch.Stream(), batch); err != nil {
-				return err
-			}
+	for batch, err := range pf.All(ctx) { // ten epochs, or what is left of them
+		if err != nil {
+			return err
+		}
+		// Step submits its work to the batch's stream, and does not wait for it.
+		if err := model.Step(batch.Stream(), batch); err != nil {
+			return err
 		}
 	}
-	return compute.Synchronize(ctx) // the end of the work, and its error if there was one
+	return compute.Synchronize(ctx) // waits for the work, and returns its error if it failed
 }
 
 // A model has memory on the device and submits work that uses a batch.
@@ -70,8 +68,7 @@ func (m *model) Step(stream *device.Stream, batch prefetch.Batch) error {
 	return kernels.Checksum(stream, m.sum.View(), batch.Field("y").View)
 }
 
-// Close may be called with an error under way: work that still uses the memory must end
-// first.
+// Close first waits for work that may still use the memory.
 func (m *model) Close() error {
 	fmt.Println(m.samples, "samples")
 	return errors.Join(m.sum.View().Device().Synchronize(context.Background()), m.sum.Close())
