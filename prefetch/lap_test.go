@@ -49,12 +49,12 @@ func TestAWaitForAnotherLapIsReported(t *testing.T) {
 			for b, err := range p.Batches(t.Context()) {
 				require.NoError(t, err)
 				if name == "ready" {
-					require.NoError(t, p.copy.Record(p.carriers[0].ready))
+					require.NoError(t, p.stages.copies.Record(p.stages.ring.slots[0].filled))
 					failed = b.UsedOn(other)
 				}
 			}
 			if name == "consumed" {
-				require.NoError(t, compute.Record(p.carriers[0].uses.list[0].consumed))
+				require.NoError(t, compute.Record(p.stages.ring.slots[0].reads.list[0].done))
 				for _, err := range p.Batches(t.Context()) {
 					failed = err
 				}
