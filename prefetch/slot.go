@@ -64,8 +64,11 @@ func (s *slot) beginWrite(stream *device.Stream) error {
 func (s *slot) endWrite(stream *device.Stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lap++
-	return stream.Record(s.filled) // read after filled
+	if err := stream.Record(s.filled); err != nil { // read after filled
+		return err
+	}
+	s.lap = s.filled.Records()
+	return nil
 }
 
 // beginRead makes work submitted to stream from now on wait until the slot is filled.
