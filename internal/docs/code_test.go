@@ -92,12 +92,14 @@ var indentation = regexp.MustCompile(`(?m)^[\t ]+`)
 func TestPartsStandInFilesThatRun(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
-			if b.lang != "go" || b.program() {
-				continue
-			}
 			where := fmt.Sprintf("%s:%d", p.name, b.line)
 			from, marked := strings.CutPrefix(b.mark, "from ")
-			require.True(t, marked, "%s: the block is no program, and says not where it is from", where)
+			if b.lang == "go" && !b.program() {
+				require.True(t, marked, "%s: the block is no program, and says not where it is from", where)
+			}
+			if !marked {
+				continue
+			}
 			source := ""
 			if from == "the program" {
 				for _, other := range p.blocks {
@@ -106,11 +108,42 @@ func TestPartsStandInFilesThatRun(t *testing.T) {
 					}
 				}
 			} else {
-				require.Regexp(t, `_test\.go$|^examples/`, from, "%s: no test runs it", where)
+				require.Regexp(t, `_test\.go$|^examples/|/testdata/`, from, "%s: no test runs it", where)
 				source = read(t, from)
 			}
 			part := indentation.ReplaceAllString(b.text, "")
 			require.Contains(t, indentation.ReplaceAllString(source, ""), part, "%s is not from %s", where, from)
 		}
 	}
+}
+
+// The command that a page gives makes the PTX that its program is run with.
+func TestThePTXIsMadeByThePagesCommand(t *testing.T) {
+	if _, err := exec.LookPath("clang-14"); err != nil {
+		t.Skipf("no compiler to make PTX with: %v", err)
+	}
+	made := 0
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			name, makes := strings.CutPrefix(b.mark, "makes ")
+			if !makes {
+				continue
+			}
+			folder, beside := t.TempDir(), filepath.Join("testdata", p.stem())
+			require.NoError(t, os.CopyFS(folder, os.DirFS(beside)))
+			require.NoError(t, os.Remove(filepath.Join(folder, name)))
+			words := strings.Fields(b.text)
+			compile := exec.Command(words[0], words[1:]...)
+			compile.Dir = folder
+			out, err := compile.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			want, err := os.ReadFile(filepath.Join(beside, name))
+			require.NoError(t, err)
+			got, err := os.ReadFile(filepath.Join(folder, name))
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got), "%s:%d", p.name, b.line)
+			made++
+		}
+	}
+	require.Equal(t, 1, made)
 }

@@ -9,4 +9,6 @@
 //   - a part, marked <!-- from FILE -->: it stands in that file of the repository, which
 //     is compiled and run by tests, word for word, apart from its indentation.
 //   - a part, marked <!-- from the program --> of this page.
+//
+// A command marked <!-- makes FILE --> makes that file of testdata/PAGE.
 package docs

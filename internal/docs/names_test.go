@@ -16,7 +16,9 @@ var (
 	fenced = regexp.MustCompile("(?ms)^```.*?^```$")
 	span   = regexp.MustCompile("`([^`\n]+)`")
 	link   = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
-	name   = regexp.MustCompile(`\b([a-z]\w*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
+	// A method, a field or an interface's method in the listing of the API.
+	member = regexp.MustCompile(`^(?:method \(\*?|type )(\w+)(?:\[.*?\])?(?:\) | struct, | struct, embedded \*?| interface, )(\w+)`)
+	name   = regexp.MustCompile(`(?:^|[^.\w])([a-z]\w*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
 )
 
 // prose is a page's text without its blocks of code.
@@ -34,6 +36,13 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// variables are what values are called in all pages, and what they are.
+var variables = map[string]string{
+	"pf": "prefetch.Prefetcher", "batch": "prefetch.Batch", "reader": "prefetch.Reader",
+	"ld": "loader.Loader", "row": "loader.Row",
+	"dev": "device.Device", "stream": "device.Stream", "compute": "device.Stream",
+}
+
 // What a page names is there: `prefetch.Options.Memory` stands in the listing of the API.
 func TestNamesAreTheAPIs(t *testing.T) {
 	known := map[string]bool{} // "prefetch.Options", "prefetch.Options.Memory"
@@ -43,35 +52,25 @@ func TestNamesAreTheAPIs(t *testing.T) {
 		require.True(t, found, line)
 		pkg = path.Base(pkg)
 		packages[pkg] = true
-		words := strings.FieldsFunc(feature, func(r rune) bool { return strings.ContainsRune(" (),*[]{}", r) })
-		switch {
-		case words[0] == "method":
-			rest := words[2:]
-			for i, w := range rest { // behind the receiver's type parameters
-				if strings.HasPrefix(feature[strings.Index(feature, ")"):], ") "+w) {
-					known[pkg+"."+words[1]+"."+rest[i]] = true
-					break
-				}
-			}
-		case words[0] == "type":
-			known[pkg+"."+words[1]] = true
-			if _, member, found := strings.Cut(feature, ", "); found {
-				member = strings.TrimPrefix(strings.TrimPrefix(member, "embedded "), "*")
-				known[pkg+"."+words[1]+"."+strings.FieldsFunc(member, func(r rune) bool { return strings.ContainsRune(" (", r) })[0]] = true
-			}
-		default:
+		words := strings.FieldsFunc(feature, func(r rune) bool { return strings.ContainsRune(" ([", r) })
+		if m := member.FindStringSubmatch(feature); m != nil {
+			known[pkg+"."+m[1]+"."+m[2]] = true
+		} else {
 			known[pkg+"."+words[1]] = true
 		}
 	}
 	for _, p := range pages(t) {
 		for _, s := range span.FindAllStringSubmatch(p.prose(), -1) {
 			for _, m := range name.FindAllStringSubmatch(s[1], -1) {
+				if of := variables[m[1]]; of != "" {
+					require.True(t, known[of+"."+m[2]], "%s: %s is no method of %s", p.name, m[0], of)
+				}
 				if !packages[m[1]] {
 					continue
 				}
 				require.True(t, known[m[1]+"."+m[2]], "%s: %s names nothing of the API", p.name, m[0])
-				if m[3] != "" && slices.Contains([]string{"Options", "Batch", "Row", "State", "Stats", "Plan", "Device", "Stream"}, m[2]) {
-					require.True(t, known[m[0]], "%s: %s names nothing of the API", p.name, m[0])
+				if m[3] != "" {
+					require.True(t, known[m[1]+"."+m[2]+"."+m[3]], "%s: %s names nothing of the API", p.name, m[0])
 				}
 			}
 		}
