@@ -13,9 +13,7 @@ import (
 //
 // It is a *ColumnError if there is no such field, if its elements are of another type, and
 // if it lies in device memory, where View has it.
-func Column[T dtype.Element](of interface {
-	Lookup(name string) (Field, bool)
-}, name string) ([]T, error) {
+func Column[T dtype.Element, Of columned](of Of, name string) ([]T, error) {
 	f, ok := of.Lookup(name)
 	switch {
 	case !ok:
@@ -26,6 +24,12 @@ func Column[T dtype.Element](of interface {
 		return nil, &ColumnError{Field: name, Err: errOnDevice}
 	}
 	return dtype.As[T](f.Bytes), nil
+}
+
+// columned is what has fields by name: a Batch, a Result or a *Clone. As a type parameter,
+// and not as an interface's value, it is not allocated with every call.
+type columned interface {
+	Lookup(name string) (Field, bool)
 }
 
 // ColumnError says why a field can't be had as a column.
