@@ -32,7 +32,8 @@ func (p *Prefetcher) close() error {
 		pending = nil // it is of the same copy
 	}
 	stopped = errors.Join(pending, stopped, p.loader.Close())
-	if stuck := p.run; stuck != nil { // nobody starts or stops one any more
+	if stuck := p.run; stuck != nil {
+		p.abandon(stuck)
 		go func() { // the reaper: it ends when the user's code and the device's work do
 			_ = stuck.join(nil)
 			p.notes.keep(p.joined(stuck))

@@ -30,13 +30,26 @@ type lookahead struct {
 
 // alone runs f while nobody reads.
 func (a *lookahead) alone(f func() error) error {
-	if _, err := a.life.step(life.Read); err != nil {
+	if err := a.begin(); err != nil {
 		return err
 	}
 	defer a.life.must(life.EndRead)
-	a.turn.Lock()
 	defer a.turn.Unlock()
 	return f()
+}
+
+// begin makes the caller the one who reads, and takes a.turn.
+func (a *lookahead) begin() error {
+	if _, err := a.life.step(life.Read); err != nil {
+		return err
+	}
+	a.turn.Lock()
+	if a.isClosed() { // while it waited
+		a.turn.Unlock()
+		a.life.must(life.EndRead)
+		return ErrClosed
+	}
+	return nil
 }
 
 // ready makes sure that there is a run at the cursor, unless all epochs are done. The
@@ -97,12 +110,19 @@ func (a *lookahead) stop() error {
 // joined ends a run whose uploader has ended.
 func (a *lookahead) joined(r *run) error {
 	err := r.batches.Close()
-	a.stages.counters.ended(r)
-	a.mu.Lock()
-	a.run = nil
-	a.mu.Unlock()
+	a.abandon(r)
 	a.life.must(life.Join)
 	return err
+}
+
+// abandon ends the use of a run, if it is in use: from here on it is the caller's alone.
+func (a *lookahead) abandon(r *run) {
+	a.stages.counters.ended(r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.run == r {
+		a.run = nil
+	}
 }
 
 func (a *lookahead) limits() *limits {

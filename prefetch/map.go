@@ -175,7 +175,9 @@ func startMap(ctx context.Context, p *Prefetcher, o Output, step Step) (*mapping
 		return nil, err
 	}
 	reader.ahead = true
-	p.life.must(life.MapOver)
+	if _, err := p.life.step(life.MapOver); err != nil { // Close was faster
+		return nil, errors.Join(err, reader.close(false))
+	}
 	if err := useResults(p, o); err != nil {
 		return nil, errors.Join(err, reader.close(false), p.unuse())
 	}

@@ -30,12 +30,11 @@ type Reader struct {
 // under have ctx's values but don't end with it: to stop a wait, cancel Next's ctx. The
 // caller owns the Reader until Close; a second one at the same time is ErrBusy.
 func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
-	if _, err := p.life.step(life.Read); err != nil {
+	if err := p.begin(); err != nil {
 		return nil, err
 	}
-	r := &Reader{p: p, left: make(chan struct{})}
-	p.turn.Lock()
 	defer p.turn.Unlock()
+	r := &Reader{p: p, left: make(chan struct{})}
 	if err := p.ready(ctx); err != nil {
 		p.life.must(life.EndRead)
 		if a, ok := err.(again); ok {

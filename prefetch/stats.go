@@ -219,10 +219,13 @@ func (p *Prefetcher) Stats() Stats {
 	return s
 }
 
-// ended adds what a run's producers did, when it is over.
+// ended adds what a run's producers did, when it is over or given up, once.
 func (c *counters) ended(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if r.counted {
+		return
+	}
 	c.before = plus(c.before, r.batches.Stats())
 	r.counted = true
 }

@@ -93,6 +93,9 @@ func (p Pipeline) Next(e PipelineEvent) (Pipeline, error) {
 		}
 		p.Reader = Reading
 	case MapOver:
+		if p.Phase != Live {
+			return p, ErrClosed
+		}
 		possible, p.Reader = p.Reader == Reading, Mapping
 		p.Users++
 	case EndRead:
