@@ -172,3 +172,18 @@ func checkTest(t *testing.T, page, line string, words []string) {
 		require.True(t, found, "%s: %s: %s finds nothing", page, line, pattern[0])
 	}
 }
+
+// docs/errors.md has all errors that users can meet.
+func TestEveryErrorIsExplained(t *testing.T) {
+	text := read(t, "docs/errors.md")
+	types := regexp.MustCompile(`^type (\w*Error)\b|^var (Err\w+) `)
+	found := 0
+	for _, line := range strings.Split(read(t, "api/leat.txt"), "\n") {
+		pkg, feature, _ := strings.Cut(line, ": ")
+		if m := types.FindStringSubmatch(feature); m != nil && pkg != "device/driver" { // device has the same ones
+			require.Contains(t, text, path.Base(pkg)+"."+m[1]+m[2], "docs/errors.md")
+			found++
+		}
+	}
+	require.Greater(t, found, 40)
+}
