@@ -2,6 +2,7 @@ package prefetch_test
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,5 +247,60 @@ func TestTheLoadersFiguresAreOfAllRanges(t *testing.T) {
 		require.Equal(t, 5, before.Loader.Slowest.Sample)
 		require.NoError(t, pf.Close())
 		require.Equal(t, before.Loader, pf.Stats().Loader)
+	})
+}
+
+// A batch of an iterator is opened with its first sample. Until then it lacks producers, and
+// no slot.
+func TestASlowIteratorIsTheProducers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		samples := func(context.Context, loader.Pass) iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				for i := range 5 {
+					if time.Sleep(10 * ms); !yield(i, nil) {
+						return
+					}
+				}
+			}
+		}
+		data := slow{n: 5, read: same(0)}
+		it := loader.FromSeqFunc(data.Fields(), samples, func(ctx context.Context, i int, row *loader.Row) error { return data.Read(ctx, i, row) })
+		ld, err := loader.NewIterable(it, 1, loader.Options{Workers: 1, Epochs: 1})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{})
+		require.NoError(t, err)
+		for _, err := range pf.All(t.Context()) {
+			require.NoError(t, err)
+		}
+		require.Equal(t, 50*ms, pf.Stats().WaitProducer)
+		require.Equal(t, 50*ms, pf.Stats().Wait())
+		require.NoError(t, pf.Close())
+	})
+}
+
+// A wait that its context ended counts when the batch is delivered, also if that came between
+// two calls.
+func TestAWaitThatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ld, err := loader.New(slow{n: 1, read: same(30 * ms)}, 1, loader.Options{Workers: 1, Epochs: 1})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{})
+		require.NoError(t, err)
+		r, err := pf.Open(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+		defer cancel()
+		_, err = r.Next(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, pf.Stats().Wait())
+		time.Sleep(40 * ms)
+		b, err := r.Next(t.Context())
+		require.NoError(t, err)
+		b.Release()
+		require.Equal(t, 10*ms, pf.Stats().WaitProducer)
+		require.Equal(t, 10*ms, pf.Stats().Wait())
+		require.Zero(t, pf.Stats().Body)
+		require.NoError(t, r.Close())
+		require.NoError(t, pf.Close())
 	})
 }

@@ -376,3 +376,11 @@ func TestASlowStepHoldsUpNoOther(t *testing.T) {
 		}, 0), "body %v", body)
 	}
 }
+
+// Where epochs are of one batch there are as many ends as batches among those that are ready.
+func TestEpochsOfOneBatch(t *testing.T) {
+	require.NoError(t, compare(t, waitmodel.Pipeline{
+		Samples: 1, Batch: 1, Epochs: 12, Workers: 1, HostSlots: 5, Read: same(ms), Body: same(50 * ms),
+		Device: &waitmodel.Device{Slots: 3, BatchesPerCopy: 1, Copy: func(int) time.Duration { return ms }, Step: same(ms)},
+	}, 0))
+}
