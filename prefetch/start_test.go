@@ -3,8 +3,6 @@ package prefetch_test
 import (
 	"context"
 	"errors"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,43 +13,6 @@ import (
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
-
-// counted counts how often each sample is read, over all epochs.
-type counted struct {
-	canary
-	mu    sync.Mutex
-	reads map[[2]int64]int // by epoch and position
-}
-
-func count(data canary) *counted { return &counted{canary: data, reads: map[[2]int64]int{}} }
-
-func (c *counted) Read(ctx context.Context, index int, row *loader.Row) error {
-	c.mu.Lock()
-	c.reads[[2]int64{int64(row.Epoch()), row.Position()}]++
-	c.mu.Unlock()
-	return c.canary.Read(ctx, index, row)
-}
-
-// read is how many reads there were.
-func (c *counted) read() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, times := range c.reads {
-		n += times
-	}
-	return n
-}
-
-// once requires that every sample of so many epochs was read, and none twice.
-func (c *counted) once(t *testing.T, epochs int) {
-	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	require.Len(t, c.reads, epochs*c.n)
-	for at, times := range c.reads {
-		require.Equal(t, 1, times, "epoch %d, position %d", at[0], at[1])
-	}
-}
 
 // costs is a dataset each of whose reads takes so long.
 func costs(n int, read time.Duration) canary {
@@ -67,7 +28,6 @@ func costs(n int, read time.Duration) canary {
 
 // What Start has filled need not be waited for.
 func TestStartFillsBeforeAnybodyReads(t *testing.T) {
-	const ms = time.Millisecond
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,7 +90,6 @@ func TestStartBesideAReader(t *testing.T) {
 // Behind a Start the place may still be another: what was filled for the first is given up,
 // its goroutines have ended, and not a sample more is read for it.
 func TestASeekBehindStart(t *testing.T) {
-	const ms = time.Millisecond
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,14 +103,12 @@ func TestASeekBehindStart(t *testing.T) {
 					return read(ctx, i)
 				}
 				pf := form.open(t, data, 4, loader.Options{Workers: 3, Epochs: 1}, prefetch.Options{}, 0)
-				synctest.Wait()
-				before := runtime.NumGoroutine()
 				require.NoError(t, pf.Start(t.Context()))
 				time.Sleep(105 * ms)
 				require.NoError(t, pf.Seek(0, 20))
 				late.Store(true)
+				require.Empty(t, workingAhead())
 				time.Sleep(time.Second)
-				require.LessOrEqual(t, runtime.NumGoroutine(), before+1, "the pool's stays")
 				require.NoError(t, pf.Start(t.Context()))
 				time.Sleep(25 * ms)
 				require.Equal(t, turns(1, 10)[5:], some(t, pf.All(t.Context()), -1, ""))
