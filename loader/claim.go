@@ -1,17 +1,18 @@
 package loader
 
-// A Claim is a pipeline's hold on a Loader: package prefetch has one for each of its
-// pipelines, and those who use prefetch need none.
+// A Claim is a pipeline's hold on a Loader. Package prefetch has one for each of its
+// pipelines; programs that use prefetch need none.
 //
 // A source that gives its samples once (FromSeq) keeps them until they are delivered, and
-// must know when that is. Of itself a Run takes a batch as delivered when Next returns it.
-// A pipeline that works ahead of its consumer claims the source, and says itself what is
-// delivered. For other data Delivered and Reported do nothing.
+// must know when that is. Without a Claim a batch counts as delivered when Run.Next returns
+// it. A pipeline that works ahead of its consumer claims the source, and then says itself
+// what is delivered. For other data Delivered and Reported do nothing.
 type Claim struct{ loader *Loader }
 
-// Claim makes the caller the only pipeline of a source that gives its samples once, and
-// Loader.Close the caller's to call. It is an *OnePassError if another pipeline has
-// claimed the source, or it is closed. Other data can be claimed any number of times.
+// Claim makes the caller the only pipeline of a source that gives its samples once; the
+// caller then has to call Loader.Close. It is an *OnePassError if another pipeline has
+// claimed the source, or the source is closed. Other data can be claimed any number of
+// times.
 func (l *Loader) Claim() (Claim, error) {
 	if l.once != nil {
 		if err := l.once.claim(); err != nil {
@@ -37,7 +38,7 @@ func (c Claim) Reported(err error) {
 	}
 }
 
-// Normalize turns the end of an epoch into the beginning of the next: a cursor from which
-// the loader has no batch left in its epoch. Where the number of samples is not known it
-// returns the cursor as it is.
+// Normalize returns the beginning of the next epoch for a cursor behind the last batch of
+// one. Any other cursor, and each where the number of samples is not known, is returned as
+// it is.
 func (c Claim) Normalize(at Cursor) Cursor { return c.loader.normalize(at) }

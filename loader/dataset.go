@@ -7,8 +7,8 @@ import (
 
 // Dataset gives its samples by number, in any order.
 type Dataset interface {
-	// Len is the number of samples. It is asked once, by New; what it says later
-	// counts for nothing.
+	// Len is the number of samples. It is asked once, by New; a later change has no
+	// effect.
 	Len() int
 	// Fields describes one sample. It is asked once, by New.
 	Fields() []Field
@@ -17,7 +17,7 @@ type Dataset interface {
 	// only in builds with the tag invariants; see Row.Bytes. Read is called by several
 	// goroutines at once, and with the same index twice where a batch is padded. The
 	// row is borrowed until Read returns. ctx is cancelled when the Run is closed; a
-	// Read that may take long should heed it. Any error, io.EOF included, is that
+	// Read that may take long should return then. Any error, io.EOF included, is that
 	// sample's failure.
 	Read(ctx context.Context, index int, row *Row) error
 }

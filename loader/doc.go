@@ -37,18 +37,18 @@
 //
 // To resume an Iterable in the middle of an epoch, its iterator is started again and the
 // samples before the place are skipped. FromSeqFunc gives its iterator the epoch and the
-// seed, all that it may depend on. What cannot start again is for FromSeq: nothing that
-// it gives is lost or given twice when a Run is closed, and what would need a second pass
-// is an *OnePassError. A sample that owns something is an io.Closer, and is closed where
-// no batch takes it; see Encoder.
+// seed, which is all that it may depend on. FromSeq is for an iterator that cannot start
+// again: no sample is lost or given twice when a Run is closed, and whatever would need a
+// second pass is an *OnePassError. A sample that owns something is an io.Closer, and is
+// closed if no batch takes it; see Encoder.
 //
 // A batch is delivered when it is full, or when its epoch or its source ends. There is no
 // way yet to deliver a part of one earlier: a live source, such as a channel of requests,
 // may keep the last requests waiting until others come.
 //
-// A failure carries its place (Error) and the user's own error, is delivered
-// after all batches before it, and is the one at the lowest position of its
-// batch, whichever worker came first. Panics and runtime.Goexit in user code are
+// A failure is an *Error, with its place and the user's own error. It is delivered after
+// all batches before it. If several samples of a batch fail, it is the one at the lowest
+// position, whichever worker came first. Panics and runtime.Goexit in user code are
 // failures too.
 //
 // # How a Run works
@@ -60,10 +60,10 @@
 // first batch is shared by all and done first. The worker that is done with the last row
 // of a batch completes it, and Next takes batches in the order in which they were opened.
 //
-// How many rows a worker claims follows from what samples took in its last claim: one
-// where they take long, and where they don't as many as fill 50 µs, because a claim costs
-// as much as a few small samples. If samples turn out to take longer, and another worker
-// finds no row to claim, the rows that are not begun are given back, for all to claim.
+// How many rows a worker claims follows from what samples took in its last claim: as many
+// as take 50 µs, because a claim costs as much as a few small samples, and at least one.
+// If samples turn out to take longer, and another worker finds no row to claim, the worker
+// gives back the rows that it has not begun, and any worker can claim them.
 //
 // An open batch counts the rows that are not done. A row is done when it was written, or
 // skipped, or when it is known that it will not come.

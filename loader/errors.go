@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The ways a Run ends without anything having gone wrong, and the sentinels for
-// decisions. errors.Is finds an end only in what Next returns for its own Run: not in
-// an error of the user's that wraps another Run's.
+// How a Run ends without a failure, and other errors that callers decide by. errors.Is
+// finds an end only in what Next returns for its own Run, and not in an error of the
+// user's that wraps the end of another Run.
 var (
 	// ErrEpochEnd is returned by Next once after the last batch of each epoch. Package
 	// prefetch returns it too.
@@ -136,7 +136,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// FieldError is a field that was asked for and that there is not, or not of that type.
+// FieldError says that there is no field of the name that was asked for, or that it has
+// another type.
 type FieldError struct {
 	// Name is the field asked for. Type is the Go type of the elements asked for, empty
 	// where it was asked for as bytes.
@@ -200,10 +201,10 @@ func (e *StallError) Error() string {
 	return fmt.Sprintf("no batch for %v, StallTimeout is %v%s", e.Age, e.Timeout, userCode(e.Stack))
 }
 
-// StuckError is user code that did not return within the grace period after it was told
-// to: after its context was cancelled, or, where it has none, after it was to end. Its
-// goroutine lives on until it returns; so long a slot that it may write to is
-// quarantined. Package prefetch returns it too.
+// StuckError is user code that did not return within the grace period after its context
+// was cancelled or, if it has no context, after it should have ended. Its goroutine lives
+// on until it returns. Until then a slot that it may write to is in quarantine. Package
+// prefetch returns this error too.
 type StuckError struct {
 	// Epoch, Batch, Sample and Position are as in Error.
 	Epoch, Batch, Sample int

@@ -24,9 +24,9 @@ type Iterable interface {
 	Fields() []Field
 	// Samples begins an epoch. The iterator is ranged over by one goroutine, at most
 	// once; the loop may end early. A panic, and an error that is not nil, end the
-	// run as that sample's failure; a sample beside an error is ignored. ctx is
-	// cancelled when the Run is closed; an iterator that may take long should heed
-	// it.
+	// run as that sample's failure; a sample yielded with an error is ignored. ctx is
+	// cancelled when the Run is closed; an iterator that may take long should return
+	// then.
 	Samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error]
 }
 
@@ -41,15 +41,15 @@ type Pass struct {
 // Encoder is one sample of an Iterable, ready to be written.
 //
 // A sample that owns something, a file or memory that Go does not see, is an
-// io.Closer. Either Encode is called, or Close, and once: Encode takes the sample and
-// releases what it owns, whatever it returns; Close is for a sample that no batch
-// takes, because it lies before the cursor, is another rank's, or the run ends before
-// its turn. Close runs on a goroutine of its own; the iterator may be ahead by then.
-// An error or a panic of Close is returned by Run.Close, and a *StuckError if it has
-// not returned within Options.GracePeriod then.
+// io.Closer. Either Encode or Close is called, and only once. Encode takes the sample and
+// releases what it owns, also if it returns an error. Close is called for a sample that no
+// batch takes, because it lies before the cursor, belongs to another rank, or the run ends
+// before its turn. Close runs on a goroutine of its own; the iterator may have gone on by
+// then. An error or a panic of Close is returned by Run.Close, which waits for it no longer
+// than Options.GracePeriod and then returns a *StuckError.
 type Encoder interface {
 	// Encode writes the sample to row under the rules of Dataset.Read, except that
-	// it is called at most once. It runs on a worker; the iterator may be ahead by
+	// it is called at most once. It runs on a worker; the iterator may have gone on by
 	// then.
 	Encode(ctx context.Context, row *Row) error
 }
@@ -67,8 +67,8 @@ type Encoder interface {
 //
 // A sample must not change after it is yielded. An iterator that uses a buffer again
 // must copy it: the Bytes of a bufio.Scanner, for example, are overwritten by its next
-// Scan, and without a copy batches hold wrong data and no error tells. (The race detector
-// shows such a write: go test -race.)
+// Scan. Without a copy batches hold wrong data, and there is no error. (The race detector
+// reports such a write: go test -race.)
 //
 // An iterator cannot seek: to resume in the middle of an epoch it is started again, and
 // the samples before the cursor are skipped without being encoded, which takes

@@ -204,11 +204,11 @@ func (l *Loader) Start(ctx context.Context, at Cursor, mem Memory) *Run {
 }
 
 // Close ends a source that gives its samples once: samples that were not delivered are
-// closed, if they are io.Closers, and the iterator is told to end. It is a *StuckError
-// if that is not done within Options.GracePeriod, for an iterator that waits on a
-// channel is not woken, and it joins the first failure of a sample's Close, an *Error.
-// Close its Runs first. Later calls do nothing. A Loader of any other data
-// owns nothing, and need not be closed.
+// closed, if they are io.Closers, and the iterator is told to end. The error is a
+// *StuckError if that is not done within Options.GracePeriod, because an iterator that
+// waits on a channel is not woken; it also has the first failure of a sample's Close, an
+// *Error. Close the Loader's Runs first. Later calls do nothing. A Loader of any other
+// data owns nothing, and need not be closed.
 func (l *Loader) Close() error {
 	if l.once == nil {
 		return nil

@@ -14,7 +14,7 @@ const slotAlign = 64
 type Slot struct {
 	// ID tells the slots of one Memory apart. A slot comes back with the same ID.
 	ID int
-	// Bytes holds at least Layout.Bytes bytes and begins at a multiple of 64.
+	// Bytes has at least Layout.Size bytes and begins at a multiple of 64.
 	Bytes []byte
 }
 

@@ -24,9 +24,10 @@ import (
 // a server.
 //
 // encode is as for FromSeqFunc, and so is the rule that a sample must not change after it
-// is yielded. Where it fails because its context is cancelled, at
-// the end of a range, it is called again, unless the sample is an io.Closer, which it
-// has closed: then the failure is reported when it is that sample's turn.
+// is yielded. If encode fails because its context is cancelled, at the end of a range, it
+// is called again for the same sample later. If the sample is an io.Closer it is not called
+// again, since it has closed the sample: the failure is reported when it is that sample's
+// turn.
 //
 // The source ends with its iterator, or with Loader.Close, which
 // prefetch.Prefetcher.Close calls; then the iterator's yield returns false. The iterator

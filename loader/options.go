@@ -74,18 +74,17 @@ type Options struct {
 	Shuffle bool
 	// Seed chooses the orders and the samples' random numbers.
 	Seed uint64
-	// Epochs is how many there are. 0 states no number: there is always another
-	// epoch, but the run begins it only when asked for its first batch, while with
-	// a number it works ahead over the border. A loop over the epochs should take
-	// the number from Loader.Options and not state it again.
+	// Epochs is the number of epochs. 0 means that there is always another one. With a
+	// number the run works ahead over the border between epochs; with 0 it begins an
+	// epoch when asked for its first batch. A loop over the epochs should take the
+	// number from Loader.Options and not state it again.
 	Epochs int
-	// Workers is the number of goroutines that read samples, 65536 at most. 0 means
-	// many, 32 or twice GOMAXPROCS, for reads that wait for a disk or a network. Where
-	// reads compute instead, only max(1, GOMAXPROCS-2) of them always go on: each of
-	// the others stands aside once it has waited for a processor for 100 µs, and is
-	// called back when processors are free. So the training loop and the goroutines
-	// that wait for the device find a processor, and leave none unused. A number
-	// stated is used as it is.
+	// Workers is the number of goroutines that read samples, at most 65536. 0 means
+	// many, 32 or twice GOMAXPROCS, so that reads may wait for a disk or a network. If
+	// reads compute instead, only max(1, GOMAXPROCS-2) workers always go on. The others
+	// pause when they have waited for a processor for 100 µs, and go on when processors
+	// are free. So the training loop and the goroutines that wait for the device find a
+	// processor, and none is unused. Any other number is used as it is.
 	Workers int
 	// Last says what becomes of samples that do not fill the last batch. With
 	// several ranks it must be Drop, Pad or Exact.
@@ -101,10 +100,10 @@ type Options struct {
 	MaxSubstituted int
 	// StallTimeout is how long the next batch may take before Next reports which
 	// sample, or which stage, it hangs on. Time for which nobody waits in Next does not
-	// count. 0 means for ever.
+	// count. 0 means no limit.
 	StallTimeout time.Duration
-	// GracePeriod is how long Close waits for a Read that does not heed its
-	// context, and for the Close of samples. 0 means 5 s.
+	// GracePeriod is how long Close waits for a Read that does not return when its
+	// context is cancelled, and for the Close of samples. 0 means 5 s.
 	GracePeriod time.Duration
 }
 

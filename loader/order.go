@@ -29,8 +29,8 @@ func newOrder(seed uint64, epoch int, samples int64, shuffled bool) Order {
 // Len is the number of samples in the epoch.
 func (o *Order) Len() int64 { return o.samples }
 
-// At is the dataset index at a position. Positions past the last wrap round to
-// the head, as padding does; a negative one panics.
+// At is the dataset index at a position. Positions past the last begin again at the
+// first, as padding does; a negative one panics.
 func (o *Order) At(position int64) int {
 	position = o.wrap(position)
 	if !o.shuffled {

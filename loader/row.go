@@ -9,12 +9,12 @@ import (
 	"github.com/leat-go/leat/loader/internal/mix"
 )
 
-// Row is one sample's place in a batch, and the facts a sample may depend on. Write
-// copies a value into a field of it; Column and Bytes lend the field's memory, to make the
-// value where it belongs.
+// Row is one sample's place in a batch, with what a sample may depend on. Write copies a
+// value into a field of it; Column and Bytes lend the field's memory, so that the value can
+// be made where it belongs.
 //
-// A Row is lent to Dataset.Read and to encode functions for the length of the call
-// and belongs to one goroutine.
+// A Row is lent to Dataset.Read and to encode functions until they return, and is for one
+// goroutine.
 type Row struct {
 	layout   *Layout
 	mem      []byte // the batch's slot
@@ -31,8 +31,8 @@ type Row struct {
 
 // Write copies a sample's value into the field of that name. A slice must have exactly
 // as many elements as the field, and T must be the field's type; float16 and bfloat16
-// are written as uint16. Else nothing is written, and the error is a *SizeError or a
-// *FieldError: a ragged dataset is found out rather than cut off.
+// are written as uint16. Otherwise nothing is written, and the error is a *SizeError or a
+// *FieldError: samples of different lengths are reported and not cut off.
 //
 //	err := loader.Write(row, "image", pixels...)
 //	err := loader.Write(row, "label", int64(7))
@@ -66,7 +66,7 @@ func Column[T dtype.Element](r *Row, field string) []T {
 // Bytes borrows the bytes of the field of that name in this row, in their final place:
 // what is written here is what the batch holds. Before that they hold what an earlier
 // batch left there, so every byte of every field must be written. The built-in copy does
-// not tell of a value that is too short or too long for the field; Write does.
+// not report a value that is too short or too long for the field; Write does.
 //
 // A field that is never asked for, by Write, Column or Bytes, fails the sample with an
 // *UnwrittenError. Bytes of it that are asked for and not written fail it only in builds

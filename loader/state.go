@@ -11,9 +11,9 @@ type Cursor struct {
 	Epoch int
 	// Position is the number of samples of the epoch that are delivered.
 	Position int64
-	// Substituted is how many of them this rank has replaced, where that is limited
-	// (Options.MaxSubstituted), and else 0. It is the one thing in which the cursors of
-	// ranks differ.
+	// Substituted is how many of them this rank has replaced. It is counted only if
+	// Options.MaxSubstituted limits it, and 0 otherwise. Nothing else differs between the
+	// cursors of ranks.
 	Substituted int
 }
 
@@ -28,19 +28,19 @@ type State struct {
 	Version int `json:"version"`
 	// Samples is the length of the dataset, 0 of an Iterable, whose length is not known.
 	Samples int64 `json:"samples"`
-	// Fields are the fields of a sample, as people write them.
+	// Fields are the fields of a sample, in the form of Field.String.
 	Fields string `json:"fields"`
-	// Fingerprint tells the fields and what a Fingerprinter says: a State with another
-	// one is of other data.
+	// Fingerprint is a hash of the fields and of the dataset's own Fingerprint, if it is a
+	// Fingerprinter. A State with another one is of other data.
 	Fingerprint uint64 `json:"fingerprint,string"`
 	Seed        uint64 `json:"seed,string"`
 	Shuffle     bool   `json:"shuffle"`
 	Epoch       int    `json:"epoch"`
 	// Position counts the samples of the epoch delivered to all ranks together.
 	Position int64 `json:"position"`
-	// Substituted is Cursor.Substituted of the only rank. Among several it is 0: each has
-	// a number of its own, and a state is the same on all of them, so that a rank that
-	// goes on from one in another process begins to count there.
+	// Substituted is Cursor.Substituted if there is one rank. With several it is 0, since
+	// each rank has a number of its own and a State is the same on all of them: a rank
+	// that is restored in another process begins to count at 0.
 	Substituted int `json:"substituted,omitempty"`
 }
 

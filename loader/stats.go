@@ -19,20 +19,19 @@ type Stats struct {
 	// WaitBatch is how long Next waited for a batch: large when the workers are.
 	WaitBatch time.Duration
 	// WaitOrder is how long at least one batch was filled and could not be delivered,
-	// because one before it was not: large when single samples are slow. It counts when
-	// Next comes to the batch that held up the others.
+	// because one before it was not filled: large when single samples are slow. It is added
+	// when Next comes to the batch that held up the others.
 	WaitOrder time.Duration
-	// Busy is how long each worker spent on samples, reading and waiting in user
-	// code alike.
+	// Busy is how long each worker spent in user code for samples, reading or waiting.
 	Busy []time.Duration
-	// Slowest is what took longest to read.
+	// Slowest is the sample that took longest to read.
 	Slowest Slowest
 }
 
-// Slowest is the sample that took longest, with the time for which it waited in user
-// code. Samples of some microseconds are timed together, because reading the clock for
-// each would cost as much: then it is one of several neighbours, of which the others are
-// taken to have cost what those before did.
+// Slowest is the sample that took longest, including the time for which it waited in user
+// code. Samples of a few microseconds are timed several at a time, because reading the
+// clock for each would cost as much. Then Slowest is one of several neighbours, and the
+// others are assumed to have cost what those before them did.
 type Slowest struct {
 	// Epoch and Position are its place, or that of the first of the neighbours.
 	Epoch    int

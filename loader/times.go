@@ -2,8 +2,8 @@ package loader
 
 import "time"
 
-// Times says when a batch that is delivered was made. They are instants, of which each
-// consumer works out who waited for whom.
+// Times says when a delivered batch was made. From these instants a consumer works out
+// who waited for whom.
 type Times struct {
 	// Asked is when the Run asked its Memory for the batch's slot: when few rows of
 	// other batches were left for its workers.
@@ -12,8 +12,8 @@ type Times struct {
 	Opened time.Time
 	// Filled is when the last of its rows was written.
 	Filled time.Time
-	// Overtaken is when the first of the batches behind it was filled, if one was before
-	// this batch. Else it is the zero Time.
+	// Overtaken is when the first of the batches behind it was filled, if that was before
+	// this batch was filled. Otherwise it is the zero Time.
 	Overtaken time.Time
 }
 
