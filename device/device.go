@@ -46,8 +46,8 @@ var (
 	ErrNotComplete = driver.ErrNotComplete
 	// ErrNoTiming: the event was made without Timing.
 	ErrNoTiming = driver.ErrNoTiming
-	// ErrInvalid: something that was closed, that belongs to another device, or an
-	// option, a parameter or a range that can't be.
+	// ErrInvalid: something was closed or belongs to another device, or an option, a
+	// parameter or a range has a value that it can't have.
 	ErrInvalid = driver.ErrInvalid
 	// ErrUnsupported: the device can't do this.
 	ErrUnsupported = driver.ErrUnsupported
@@ -88,7 +88,7 @@ func New(drv driver.Device) *Device {
 	return d
 }
 
-// Driver is what the Device stands on, for wrapping it.
+// Driver is the driver below the Device, for wrapping it.
 func (d *Device) Driver() driver.Device { return d.drv }
 
 // Name is the name by which device/auto opens the device: "cpu", "cuda:1".
@@ -139,8 +139,9 @@ func (d *Device) Memory() (free, total int64, err error) { return d.drv.Memory()
 // It is for tests and shutdown; nothing on a pipeline's path may call it.
 func (d *Device) Synchronize(ctx context.Context) error { return d.drv.Synchronize(ctx) }
 
-// Close ends the device. Close what was made on it first: what was not is in the error,
-// and the device is closed all the same. Every other call is ErrClosed from then on.
+// Close ends the device. Close what was made on it first: the error lists what was not
+// closed, and the device is closed all the same. Every other call is ErrClosed from then
+// on.
 func (d *Device) Close() error {
 	return d.closing.close(func() error {
 		err := d.drv.Close()

@@ -1,5 +1,5 @@
 // Package device is what Leat knows of accelerators: a Device with its memory,
-// Streams that run work in order, and Events that order streams among each other.
+// Streams that run work in order, and Events by which streams wait for each other.
 //
 // The types are structs over the thin interface of package driver, so that the
 // same code runs on the CPU device (device/cpu), on NVIDIA GPUs (device/cuda) and
@@ -13,8 +13,8 @@
 //   - An Event marks a point in a stream: stream.Record(e) sets the mark,
 //     other.Wait(e) makes another stream wait for it on the device, without the
 //     host. A Wait binds to the newest Record issued before it.
-//   - A Buffer is device memory and its owner; a View is a range of it. Host code
-//     never reads either: Copy does.
+//   - A Buffer owns device memory; a View is a range of it. Host code can't read either:
+//     copies bring the bytes.
 //   - A HostBuffer is pinned memory: page-locked where the device needs that, so
 //     that copies run at the bus's speed and don't block the caller.
 //   - A Kernel is a computation of your own, and a Launch submits it: a Go function for
@@ -24,8 +24,7 @@
 //
 // Devices of one kind are peers. A stream waits for a peer's event as for one of
 // its own device, without the host; CopyPeer moves data from one to the other, in a
-// stream of either. Record, Elapsed and every other call keep to one device: what
-// is handed from device to device is a completed Record.
+// stream of either. Record, Elapsed and every other call keep to one device.
 //
 //	up.Record(ready)            // on the first device
 //	remote.Wait(ready)          // on the second
@@ -33,9 +32,9 @@
 //	remote.Record(taken)
 //	up.Wait(taken)              // before src is overwritten
 //
-// If a device ends, by a fault or by Close, with a Record pending that a peer's
-// stream waits for, there is nothing left to wait for: the wait fails as work of
-// the waiting device. Close a device after those that wait for it.
+// If a device ends, by a fault or by Close, while a peer's stream waits for one of its
+// Records, that Record never completes: the wait fails, and is a fault of the device that
+// waits. So close a device after those that wait for it.
 //
 // # Concurrency and errors
 //
@@ -49,12 +48,12 @@
 // launch of a kernel whose Module was not registered before the device was opened, which
 // compiles it; and Device.Close.
 //
-// Close ends whatever has it: a Device, Stream, Event, Buffer, HostBuffer or Junction.
-// A second Close does nothing and returns nil, so that a deferred one is always right.
-// One that is called while another runs waits for it and returns its error. If the
-// driver fails to free something, the error says so, the thing is as it was, and Close
-// may be tried again. Everything else on what was closed is ErrInvalid, and on what
-// belongs to a closed Device ErrClosed.
+// A Device, Stream, Event, Buffer, HostBuffer and Junction are ended by Close. A second
+// Close does nothing and returns nil, so that a deferred one is always right. One that is
+// called while another runs waits for it and returns its error. If the driver fails to
+// free something, the error says so, the thing is as it was, and Close may be tried again.
+// Any other call on what was closed is ErrInvalid, and on what belongs to a closed Device
+// ErrClosed.
 //
 // Errors are *Error: operation, device, the driver's own code, likely cause. Work
 // that fails on the device can't be reported by the call that submitted it; its
@@ -63,8 +62,8 @@
 //
 // With LEAT_ORDER=1 in the environment, or with a driver wrapped by hand, package
 // device/order checks that every two accesses to the same memory are ordered by a wait,
-// and names the one that is missing. What it can't see, the host's own use of pinned
-// memory for example, it is told by HostReads, HostWrites, Stream.Uses and a Witness.
+// and names the wait that is missing. What it can't see, the host's own use of pinned
+// memory for example, is told to it by HostReads, HostWrites, Stream.Uses and a Witness.
 //
 // With -tags invariants a Wait for an event that was never recorded, a silent
 // no-op on every device, is an error that names the event.

@@ -18,7 +18,8 @@ type EventOptions struct {
 	BlockingSync bool
 	// Name appears in reports and traces.
 	Name string
-	// Witness, if not nil, is the one for which the host's waits for the event count.
+	// Witness, if not nil, is the only one for which the host's waits for the event
+	// count; see Witness.
 	Witness *Witness
 }
 

@@ -37,9 +37,9 @@ type Module = driver.Module
 //	SharedBytes uint32     // dynamic shared memory of a block
 //	Args        Args
 //
-// Grid and Block are what CUDA accepts on every device, though a Go function sees
-// neither; in y and z, 0 means 1. A Launch is a value and holds no memory of its own: keep it in a
-// variable and nothing is allocated.
+// On every device Grid and Block must be what CUDA accepts, though a Go function sees
+// neither; in y and z, 0 means 1. A Launch is a value and holds no memory of its own: keep
+// it in a variable and nothing is allocated.
 type Launch = driver.Launch
 
 // Args are a kernel's arguments, in the order of the PTX entry point's parameters. The
@@ -67,8 +67,8 @@ func RegisterModule(m *Module) *Module { return driver.RegisterModule(m) }
 func Elements[T any](a *Args, i int) []T { return driver.Elements[T](a, i) }
 
 // In, Out and InOut append v to a kernel's arguments as memory that it only reads, that
-// it overwrites to the last byte without reading, or that it reads and writes. The
-// device's checks, and those of package order, believe what they say. A Launch with
+// it overwrites to the last byte without reading, or that it reads and writes. The checks
+// of the device and of package order rely on that being true. A Launch with
 // memory of another device, or of a buffer that was closed, is refused with ErrInvalid.
 func (v View) In(a *Args)    { v.argument(a, driver.In) }
 func (v View) Out(a *Args)   { v.argument(a, driver.Out) }
@@ -87,10 +87,10 @@ func (v View) argument(a *Args, access driver.Access) {
 	a.OwnedBy(v.dev, err)
 }
 
-// CheckKernels reports each of the kernels that d can't run, all in one error: one that
-// has no form for this kind of device is ErrUnsupported. Call it where a program sets up
-// what it computes, before the first batch: a kernel that has a Go function alone does
-// not run on a GPU, and there is no silent way around it through the host.
+// CheckKernels reports all of the kernels that d can't run in one error, in which
+// errors.Is finds ErrUnsupported if a kernel has no form for this kind of device. Call it
+// when the program starts, before the first batch: a kernel that has only a Go function
+// does not run on a GPU, and is not run on the host in its place.
 func (d *Device) CheckKernels(kernels ...*Kernel) error {
 	errs := make([]error, len(kernels))
 	for i, k := range kernels {

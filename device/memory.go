@@ -70,9 +70,9 @@ type View struct {
 // driver's own (a CUdeviceptr).
 type Address = driver.Address
 
-// ViewOf is a View of device memory that another library owns, of bytes from addr. The
-// memory must be d's and live as long as the View is used. Where no memory can lie,
-// copies and launches refuse it with ErrInvalid.
+// ViewOf is a View of device memory that another library owns: the bytes from addr on. The
+// memory must be d's and must live as long as the View is used. If addr is no possible
+// address, copies and launches refuse the View with ErrInvalid.
 func (d *Device) ViewOf(addr Address, bytes int64) View {
 	return View{dev: d, addr: addr, bytes: bytes}
 }
@@ -88,7 +88,7 @@ func (v View) Size() int64 { return v.bytes }
 
 func (v View) place() driver.Place { return driver.Place{Device: v.dev.drv, Address: v.addr} }
 
-// Slice is the n bytes of v from offset. It panics if they are not v's.
+// Slice is the n bytes of v from offset on. It panics if they are not all in v.
 func (v View) Slice(offset, n int64) View {
 	if offset < 0 || n < 0 || offset > v.bytes-n {
 		panic(fmt.Sprintf("device: slice [%d:+%d] of a view of %d bytes", offset, n, v.bytes))
@@ -169,7 +169,7 @@ func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
 // RegisterHost pins memory that stays the caller's, until Close. A read-only file
 // mapping needs ReadOnly. mem must not be Go memory that could be freed before. Private
 // memory of a process in which a C library forks should be kept out of the children,
-// with MADV_DONTFORK on Linux, or a GPU may go on reading the pages of before.
+// with MADV_DONTFORK on Linux: otherwise a GPU may go on reading the old pages.
 func (d *Device) RegisterHost(mem []byte, o HostOptions) (*HostBuffer, error) {
 	var mistakes []*OptionError
 	if len(mem) == 0 {

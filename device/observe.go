@@ -48,15 +48,15 @@ func (s *Stream) Uses(v View, a Access) error {
 }
 
 // A Witness is for a goroutine that waits for events only to learn which memory it may
-// use again. Without one, the checker takes every wait on the host as known to the whole
-// program: work submitted after it is ordered behind the work waited for. For such a
-// goroutine that would be luck, since it may just as well have come later, and a missing
-// wait elsewhere would be hidden on the days when it comes early.
+// use again. To the checker, what a wait on the host has seen is known to the whole
+// program: all work submitted later is ordered behind it. For such a goroutine that would
+// be luck, since it might have come later; when it happens to come early it would hide
+// that another wait is missing.
 //
-// Waits for the events that were made with a Witness (EventOptions.Witness) count for the
+// Waits for events that were made with a Witness (EventOptions.Witness) count for the
 // Witness alone. AtRest and HostAtRest tell the program which memory is free again, and
-// Tell all that was seen. A nil Witness, which NewWitness returns where no checker
-// watches, does nothing.
+// Tell tells it everything that was seen. A nil Witness, which NewWitness returns if no
+// checker watches, does nothing.
 type Witness struct {
 	dev *Device
 	w   driver.Witness

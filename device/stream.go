@@ -14,8 +14,8 @@ import (
 
 // StreamOptions is what a stream is made with. The zero value is ready to use.
 type StreamOptions struct {
-	// Priority: a lower number is served first, 0 is the default. What is out of
-	// the device's range is clamped.
+	// Priority: a lower number is served first, 0 is the default. A number outside the
+	// device's range is taken as the nearest one in it.
 	Priority int
 	// Name appears in reports and traces.
 	Name string
@@ -153,8 +153,8 @@ func (s *Stream) Done() (bool, error) {
 	return s.dev.drv.StreamDone(s.h)
 }
 
-// Idle is Done as a hint, for callers that only choose a stream by it: a checker takes no
-// order from the answer.
+// Idle is Done as a hint, for callers that only choose among streams by it: to a checker
+// the answer orders nothing.
 func (s *Stream) Idle() (bool, error) {
 	if err := s.open("StreamDone"); err != nil {
 		return false, err
@@ -194,8 +194,8 @@ func (s *Stream) CopyD2H(dst []byte, src View) error {
 	return s.dev.drv.CopyD2H(s.h, dst, src.addr)
 }
 
-// CopyD2D copies src into dst, both of this device and of one length. Unless they
-// are the same they don't overlap: a GPU copies in no stated order.
+// CopyD2D copies src into dst, both of this device and of one length. They must be the
+// same range or must not overlap, since a GPU copies in no stated order.
 func (s *Stream) CopyD2D(dst, src View) error {
 	if err := s.sameLength("CopyD2D", dst, src.bytes); err != nil || src.bytes == 0 {
 		return err
@@ -220,8 +220,8 @@ func (s *Stream) copyD2D(op string, dst, src View) error {
 // that are peers. The stream belongs to either, and the copy takes its place in
 // that stream alone: events order it with the other device's work. Within one
 // device it is CopyD2D. Where data can't go from device to device the error is
-// ErrUnsupported. The first copy between two devices may be slow, because it sets
-// up the way.
+// ErrUnsupported. The first copy between two devices may be slow, because it opens the
+// memory of each to the other.
 func (s *Stream) CopyPeer(dst, src View) error {
 	const op = "CopyPeer"
 	if err := s.sameLength(op, dst, src.bytes); err != nil || src.bytes == 0 {
@@ -277,9 +277,9 @@ func (s *Stream) HostFunc(f func()) error {
 	return s.dev.drv.HostFunc(s.h, f)
 }
 
-// Launch submits a kernel. l is borrowed for the call. A kernel that has no form for
-// the device is ErrUnsupported, memory among its arguments that belongs to another
-// device or was closed is ErrInvalid; nothing is submitted then.
+// Launch submits a kernel. l is borrowed for the call. The error is ErrUnsupported if the
+// kernel has no form for the device, and ErrInvalid if memory among its arguments belongs
+// to another device or was closed; nothing is submitted then.
 func (s *Stream) Launch(l *Launch) error {
 	if err := s.open("Launch"); err != nil {
 		return err

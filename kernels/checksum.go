@@ -6,9 +6,9 @@ import (
 	"github.com/leat-go/leat/device"
 )
 
-// Checksum writes the checksum of in, which ChecksumOf also gives, to out: one
-// uint64, aligned to 8. It tells what is wrong with a batch that is merely
-// suspected: bytes changed, swapped, doubled or left over from another batch.
+// Checksum writes the checksum of in, the same as ChecksumOf gives, to out: one
+// uint64, aligned to 8. It shows that a batch is wrong: that bytes were changed, swapped,
+// doubled or left over from another batch.
 func Checksum(s *device.Stream, out, in device.View) error {
 	var m mistakes
 	m.length("out", out, 1, 8, "the checksum")

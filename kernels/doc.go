@@ -1,14 +1,15 @@
-// Package kernels has what a batch most often needs done to it on the device: normalise
-// it and change its layout, convert element types, crop and flip, write labels as
-// one-hot rows, gather rows by index, and prove by checksum what arrived. Package
-// prefetch/chain makes a Transform of several. Spin and Fill serve tests and
+// Package kernels has the work that a batch most often needs on the device: normalise
+// images and change their layout, convert element types, crop and flip, write labels as
+// one-hot rows, gather rows by index, and prove by a checksum what arrived. Package
+// prefetch/chain makes a Transform of several. Spin and Fill are useful in tests and
 // measurements too.
 //
-// Each function submits its work to a stream and returns without waiting; the
-// views it is given must stay as they are until the stream has run it. The
-// stream comes first, then what is written, then what is read; the two share no
-// byte. Sizes, element types and alignment are checked before anything is submitted,
-// in Go for both forms alike, and all mistakes come back in one *Error, each an
+// Each function submits its work to a stream and returns without waiting; the memory of
+// its views must stay allocated, and what is read must not change, until the stream has
+// run it. The
+// stream comes first, then what is written, then what is read; these may share no
+// byte. Sizes, element types and alignment are checked before anything is submitted, in
+// the same way on every device, and all mistakes come back in one *Error, each an
 // *OptionError. A call allocates nothing.
 //
 // # One operation, two forms
@@ -28,7 +29,7 @@
 //   - A checksum is integer arithmetic modulo 2^64, which no order of summation
 //     can change.
 //
-// The PTX needs compute capability 7.0 or more. It is committed, so that nobody
+// The PTX needs compute capability 7.0 or higher. It is committed, so that nobody
 // needs a compiler for it; generate.sh makes it from the sources.
 package kernels
 

@@ -36,8 +36,8 @@ func (b *Buffer) View() (device.View, error) {
 	return v.Slice(b.offset, int64(len(b.bytes))), nil
 }
 
-// With is the memory of b and its n neighbours behind it, and of what lies between, while
-// all of them are held; nil if they don't lie together, or have no memory.
+// With is the memory of b and of the n buffers that follow it, with the gaps between them,
+// while all of them are held; nil if they don't lie together, or have no memory.
 func (b *Buffer) With(n int) []byte {
 	if n < 0 || n >= b.piece.first+b.piece.size-b.id {
 		return nil
@@ -46,10 +46,10 @@ func (b *Buffer) With(n int) []byte {
 	return b.piece.host.Bytes()[b.offset:end:end]
 }
 
-// Copied is the event to record behind the last copy out of the buffer, or out of several
-// of which it is the last, before PutAfter. The pool waits for it, and a checker
-// (device/order) takes the host's waits for it as the pool's own: to order other work,
-// record an event of your own.
+// Copied is the event to record after the last copy out of the buffer, before PutAfter. Of
+// several buffers that are put together only the last one's is recorded. It is for the pool
+// alone: to a checker (device/order) a wait for it orders nothing else, so record an event
+// of your own to order other work.
 func (b *Buffer) Copied() *device.Event { return b.copied }
 
 // step is the only writer of b.state. Going on after an event that can't happen would

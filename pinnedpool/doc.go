@@ -13,8 +13,8 @@
 //	I2  A buffer in flight is free again only when a Record of a Copied event, made
 //	    behind the last copy that reads it, is complete.
 //	I3  A quarantined buffer, one that somebody may still write to, is not free and
-//	    its memory is not given back, unless whoever may write is known to have
-//	    ended: Readmit.
+//	    its memory is not given back until it is known that nobody writes to it any
+//	    more: Readmit.
 //	I4  The pool's bytes are at most its budget, and never change after New.
 //
 // Builds with the tag invariants check I1 from outside: free memory is poison, and
@@ -29,10 +29,10 @@
 // # Recycling
 //
 // A pool has one goroutine from its first PutAfter until Close: it waits for the copies
-// in flight, in their order, sleeping in the event rather than spinning. Waking takes up
-// to half a millisecond, so on waking it asks the events behind the first one too and
-// frees all that is done. With nothing in flight it calls nothing. All copies in flight
-// must be on one stream, or an event that is late holds up those behind it.
+// in flight, in their order, and sleeps meanwhile instead of spinning. Waking takes up to
+// half a millisecond, so on waking it also asks the events after the first one and frees
+// all that is done. With nothing in flight it makes no call. All copies in flight must be
+// on one stream, or an event that is late holds up those after it.
 //
 // Sizes are exact: a size is rounded up to whole pages by the driver and not to a
 // power of two, which would waste up to half of memory that can't be swapped.

@@ -16,8 +16,8 @@ import (
 type Options struct {
 	// BudgetBytes bounds the pool's memory. 0 means DefaultBudget.
 	BudgetBytes int64
-	// MinSlots is how few buffers will do where the budget or the device allows no
-	// more. 0 means all: fewer is an error.
+	// MinSlots is the smallest number of buffers that is acceptable if the budget or the
+	// device allows no more. 0 means all: fewer is an error.
 	MinSlots int
 	// Together is how many buffers lie one behind the other, so that one copy can take
 	// them. 0 means 1.

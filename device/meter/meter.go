@@ -18,7 +18,7 @@ import (
 //	scores, err := meter.New[struct{ Loss, Accuracy float32 }](dev)
 //
 // Any goroutine may push to it, from any stream of its device, and read it. errors.Is
-// finds device.ErrClosed in every error behind its Close.
+// finds device.ErrClosed in every error after Close.
 type Meter[T any] struct{ ring *ring }
 
 // New makes a meter, which holds 17 values in pinned memory. The caller owns it until

@@ -16,7 +16,7 @@ type Op struct {
 	Name string
 	// Field is the name of the field that it changes.
 	Field string
-	// Output returns what the field is behind the operation: its DType and Shape, of one
+	// Output returns what the field is after the operation: its DType and Shape, of one
 	// sample. The Name in it is not looked at. An error says why the operation can't be
 	// done to the field as it comes in.
 	Output func(in loader.Field) (loader.Field, error)
@@ -28,7 +28,7 @@ type Op struct {
 	Apply func(s *device.Stream, out, in prefetch.Field, batch prefetch.Fields) error
 }
 
-// output is what f is behind the operation, checked.
+// output is what f is after the operation, checked.
 func (op *Op) output(f loader.Field) (loader.Field, error) {
 	switch {
 	case op.Output == nil:
