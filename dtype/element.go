@@ -5,8 +5,7 @@ import (
 	"unsafe"
 )
 
-// Element is a Go type as which elements can be seen: each of the element types has
-// one, see Holds.
+// Element is a Go type of elements. Each of the element types has one; see Holds.
 type Element interface {
 	bool | uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64
 }
@@ -41,8 +40,9 @@ func Holds[T Element](t Type) bool {
 }
 
 // As is b as elements of T, in the same memory: what is written to one is read from the
-// other. No bytes are nil. It panics if b is not a whole number of elements or does not begin where a T
-// may lie. Memory of a batch, of a device.HostBuffer and of a whole allocation does.
+// other. If b is empty the result is nil. It panics if b is not a whole number of elements,
+// or is not aligned for T: the memory of a batch, of a device.HostBuffer and of a whole
+// allocation is.
 func As[T Element](b []byte) []T {
 	if len(b) == 0 {
 		return nil

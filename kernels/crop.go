@@ -9,8 +9,8 @@ import (
 // CropParams says what Crop does. An image is Height rows of Width pixels of
 // PixelBytes bytes (NHWC; the element type doesn't matter).
 type CropParams struct {
-	Height, Width       int // of an image that comes in
-	OutHeight, OutWidth int // of an image that goes out
+	Height, Width       int // of an image that is read
+	OutHeight, OutWidth int // of an image that is written
 	PixelBytes          int // channels times the element's size
 	// Pad is the number of rows and columns of zeros that are added around the
 	// image before it is cropped.
@@ -22,8 +22,8 @@ type CropParams struct {
 	Centre bool
 
 	// Seed, Epoch and Position decide the random numbers. Image i of the batch
-	// draws from (Seed, Epoch, Position+i), so that what it becomes depends on
-	// neither the batch's size nor on how the work is divided.
+	// draws from (Seed, Epoch, Position+i), so that the result depends neither on the
+	// batch's size nor on how the work is divided.
 	Seed, Epoch, Position uint64
 }
 
@@ -90,7 +90,7 @@ func Crop(s *device.Stream, out, in device.View, p CropParams) error {
 	return s.Launch(&l)
 }
 
-// Validate reports every mistake that shows without the memory to work on.
+// Validate reports every mistake in p itself, before there is memory to work on.
 func (p *CropParams) Validate() error {
 	m := p.mistakes()
 	if len(m) == 0 {

@@ -13,7 +13,7 @@ type GatherParams struct {
 	Index dtype.Type
 	// Blocks is how many thread blocks of 512 share the work on a GPU. 0 means 8,
 	// which leaves nearly all of the chip to others and is as fast as the bus when
-	// the table is in host memory; a table in device memory deserves more.
+	// the table is in host memory; use more for a table in device memory.
 	Blocks int
 }
 
@@ -44,7 +44,7 @@ func Gather(s *device.Stream, out, table, index device.View, p GatherParams) err
 	return s.Launch(&l)
 }
 
-// Validate reports every mistake that shows without the memory to work on.
+// Validate reports every mistake in p itself, before there is memory to work on.
 func (p *GatherParams) Validate() error { return p.mistakes().err("Gather") }
 
 func (p *GatherParams) mistakes() (m mistakes) {

@@ -120,7 +120,7 @@ func Normalize(s *device.Stream, out, in device.View, p NormalizeParams) error {
 	return s.Launch(&l)
 }
 
-// Validate reports every mistake that shows without the memory to work on.
+// Validate reports every mistake in p itself, before there is memory to work on.
 func (p *NormalizeParams) Validate() error { return p.mistakes().err("Normalize") }
 
 func (p *NormalizeParams) mistakes() (m mistakes) {

@@ -17,8 +17,8 @@ type OneHotParams struct {
 
 // OneHot writes each label as a row of out, float32 of shape [labels, Classes]: 1
 // in the label's column, 0 elsewhere. A label that is negative or not below
-// Classes gives a row of zeros: it adds nothing to a cross-entropy, which is what
-// the usual -1 and -100 for "no label" are meant to do.
+// Classes gives a row of zeros, which adds nothing to a cross-entropy: -1 and -100 are
+// often used to say that there is no label.
 func OneHot(s *device.Stream, out, labels device.View, p OneHotParams) error {
 	kernel, err := p.check(s, out, labels)
 	if err != nil {
@@ -36,7 +36,7 @@ func OneHot(s *device.Stream, out, labels device.View, p OneHotParams) error {
 	return s.Launch(&l)
 }
 
-// Validate reports every mistake that shows without the memory to work on.
+// Validate reports every mistake in p itself, before there is memory to work on.
 func (p *OneHotParams) Validate() error { return p.mistakes().err("OneHot") }
 
 func (p *OneHotParams) mistakes() (m mistakes) {

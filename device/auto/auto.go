@@ -1,5 +1,5 @@
-// Package auto opens a device by its name, so that a program moves from a laptop
-// to a GPU by changing nothing or a flag.
+// Package auto opens a device by its name, so that a program moves from a laptop to a GPU
+// without a change, or by a flag.
 package auto
 
 import (
@@ -61,8 +61,8 @@ func (e *UnknownError) Unwrap() []error {
 	return []error{device.ErrUnavailable, e.NoGPU}
 }
 
-// Open opens the device of that name; the caller owns it until Close. Which one it
-// is and why stands in the device's Notes.
+// Open opens the device of that name; the caller owns it until Close. The device's Notes
+// say which one it is and why.
 //
 //	""           the first GPU if there is one, else the CPU device
 //	"cpu"        the CPU device
@@ -70,8 +70,8 @@ func (e *UnknownError) Unwrap() []error {
 //	"cuda:1"     the second
 //	"GPU-8a3f…"  the GPU with that UUID
 //
-// A GPU that is there and can't be opened is an error; only for "" does the CPU
-// device take its place.
+// If a GPU is asked for by name and can't be opened, that is an error. For "" the CPU
+// device takes its place, and the Notes say why.
 func Open(name string) (*device.Device, error) {
 	switch {
 	case name == "":

@@ -17,7 +17,7 @@ import (
 //	losses, err := meter.New[float32](dev)
 //	scores, err := meter.New[struct{ Loss, Accuracy float32 }](dev)
 //
-// Any goroutine may push to it, from any stream of its device, and read it. errors.Is
+// Any goroutine may push values to it, from any stream of its device, and read it. errors.Is
 // finds device.ErrClosed in every error after Close.
 type Meter[T any] struct{ ring *ring }
 
@@ -68,8 +68,8 @@ func (m *Meter[T]) Latest() (value T, number int64, err error) {
 	return value, number, err
 }
 
-// Close waits for the values under way, for five seconds at most, and frees the meter.
-// After that, and after an error of the device, the memory is left as it is and the error
-// says so; it is freed if the device's work ends later. A second Close does nothing; one
-// during another waits for it and returns its error.
+// Close waits for the values under way, for five seconds at most, and frees the meter. If
+// that is not enough, or the device fails, the error says so, and the memory is freed when
+// the device's work ends later. A second Close does nothing; one during another waits for
+// it and returns its error.
 func (m *Meter[T]) Close() error { return m.ring.close() }

@@ -16,8 +16,8 @@ import (
 	"github.com/leat-go/leat/dtype"
 )
 
-// MaxBytes is the most that an array's elements may take. A small gzip file can
-// claim, and deliver, very much more.
+// MaxBytes is the largest size of an array's elements. A small gzip file can claim, and
+// deliver, very much more.
 const MaxBytes = 4 << 30
 
 // Array is the content of an IDX file.
@@ -31,7 +31,7 @@ type Array struct {
 	Data []byte
 }
 
-// FormatError is a file that is not what it says, or not IDX at all.
+// FormatError says that a file is not IDX, or is damaged.
 type FormatError struct {
 	// File is its name, empty from Read.
 	File string

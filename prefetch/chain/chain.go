@@ -11,8 +11,8 @@ import (
 
 // New makes a Transform of operations, done in their order. fields are those that
 // the loader fills; a field that no Op names is passed on as it is. prefetch.New
-// refuses the Transform for a loader of other fields. The error names every mistake,
-// each an *OpError or, of fields, a *loader.OptionError.
+// refuses the Transform for a loader of other fields. The error names every mistake: each
+// is an *OpError or, if it is in fields, a *loader.OptionError.
 func New(fields []loader.Field, ops ...Op) (*prefetch.Transform, error) {
 	if _, err := loader.NewLayout(fields, 1); err != nil {
 		return nil, fmt.Errorf("chain: %w", err)

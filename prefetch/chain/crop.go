@@ -10,7 +10,7 @@ import (
 	"github.com/leat-go/leat/prefetch"
 )
 
-// CropOptions says what Crop does besides. The zero value crops at random places.
+// CropOptions says how Crop places its window. The zero value crops at random places.
 type CropOptions struct {
 	// Pad is the number of rows and columns of zeros that are added on every side of the
 	// image before it is cropped.

@@ -36,9 +36,9 @@ func (e *OpError) Error() string {
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// OptionError is a value that an operation can't take: a field of Op or of the
-// operation's options, or DType or Shape, which come in. The OpError around it says which
-// operation. It is package device's.
+// OptionError is a value that an operation can't take: a field of Op or of the operation's
+// options, or the DType or Shape of the field that it gets. The OpError around it says
+// which operation. The type is package device's.
 type OptionError = device.OptionError
 
 // mistakes are the errors that err joins, without what package kernels says around them.
