@@ -2,24 +2,18 @@ package prefetch_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
-	"github.com/leat-go/leat/tensors"
 )
 
-// Gradient accumulation: a step takes two batches, and both are held until it ends.
+// Gradient accumulation: a step takes two batches, and both are held until it ends. There
+// are slots for more than are held.
 func ExampleReader() {
 	ctx := context.Background()
-	ld, err := loader.New(Squares{}, 2, loader.Options{Epochs: 1})
-	check(err)
-	pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 4}}) // more than are held
-	check(err)
+	pf := open(2, loader.Options{Epochs: 1})
 	defer pf.Close()
 	reader, err := pf.Open(ctx)
 	check(err)
@@ -36,9 +30,9 @@ func ExampleReader() {
 			held = append(held, batch)
 		}
 		for _, batch := range held {
-			y, err := tensors.Of(batch.Field("y"))
+			y, err := prefetch.Column[float32](batch, "y")
 			check(err)
-			fmt.Print(y.Data())
+			fmt.Print(y)
 			batch.Release()
 		}
 		fmt.Println()
@@ -53,10 +47,7 @@ func ExampleReader() {
 // Next would fail, because every slot is held.
 func ExampleReader_WaitNext() {
 	ctx := context.Background()
-	ld, err := loader.New(Squares{}, 2, loader.Options{Epochs: 1})
-	check(err)
-	pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: 2}})
-	check(err)
+	pf := open(2, loader.Options{Epochs: 1})
 	defer pf.Close()
 	reader, err := pf.Open(ctx)
 	check(err)
@@ -67,9 +58,9 @@ func ExampleReader_WaitNext() {
 		go func() {
 			var sum float32
 			for batch := range batches {
-				y, err := tensors.Of(batch.Field("y"))
+				y, err := prefetch.Column[float32](batch, "y")
 				check(err)
-				for _, v := range y.Data().([]float32) {
+				for _, v := range y {
 					sum += v
 				}
 				batch.Release()
@@ -88,51 +79,4 @@ func ExampleReader_WaitNext() {
 	close(batches)
 	fmt.Println(<-sums + <-sums + <-sums)
 	// Output: 285
-}
-
-// A checkpoint: the state goes to a file as JSON, and another process begins with the very
-// next sample.
-func ExamplePrefetcher_State() {
-	ctx := context.Background()
-	folder, err := os.MkdirTemp("", "")
-	check(err)
-	defer os.RemoveAll(folder)
-	checkpoint := filepath.Join(folder, "data.json")
-	open := func() *prefetch.Prefetcher {
-		ld, err := loader.New(Squares{}, 2, loader.Options{Shuffle: true, Seed: 5, Epochs: 1})
-		check(err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{})
-		check(err)
-		return pf
-	}
-
-	first := open()
-	for batch, err := range first.Batches(ctx) {
-		check(err)
-		x, err := tensors.Of(batch.Field("x"))
-		check(err)
-		fmt.Print(x.Data())
-		if batch.Position().Batch == 1 {
-			text, err := json.Marshal(first.State()) // the batch in hand counts as delivered
-			check(err)
-			check(os.WriteFile(checkpoint, text, 0o600))
-			break
-		}
-	}
-	check(first.Close())
-
-	second := open()
-	text, err := os.ReadFile(checkpoint)
-	check(err)
-	var state loader.State
-	check(json.Unmarshal(text, &state))
-	check(second.Restore(state))
-	for batch, err := range second.Batches(ctx) {
-		check(err)
-		x, err := tensors.Of(batch.Field("x"))
-		check(err)
-		fmt.Print(x.Data())
-	}
-	check(second.Close())
-	// Output: [0 5][9 8][6 7][3 1][4 2]
 }

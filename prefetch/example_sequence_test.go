@@ -12,31 +12,16 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
-	"github.com/leat-go/leat/tensors"
 )
 
-var number = []loader.Field{{Name: "x", DType: dtype.Float64}}
+var number = []loader.Field{{Name: "x", DType: dtype.Float32}}
 
 func parse(_ context.Context, line string, row *loader.Row) error {
-	x, err := strconv.ParseFloat(line, 64)
+	x, err := strconv.ParseFloat(line, 32)
 	if err != nil {
 		return err
 	}
-	return loader.Write(row, "x", x)
-}
-
-// show prints the numbers of what is left of the epoch.
-func show(pf *prefetch.Prefetcher) {
-	for batch, err := range pf.Batches(context.Background()) {
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		x, err := tensors.Of(batch.Field("x"))
-		check(err)
-		fmt.Print(x.Data())
-	}
-	fmt.Println()
+	return loader.Write(row, "x", float32(x))
 }
 
 // A file that is read from its beginning in every epoch, through a shuffle buffer: all
@@ -77,15 +62,21 @@ func Example_shuffleBuffer() {
 	first, second := open(), open()
 	defer first.Close()
 	defer second.Close()
-	show(first)
-	state := first.State()
-	show(first)
-	check(second.Restore(state))
-	show(second) // the second epoch again
+	for batch, err := range first.All(context.Background()) {
+		check(err)
+		x, err := prefetch.Column[float32](batch, "x")
+		check(err)
+		fmt.Print(x)
+		if batch.Position().Epoch == 1 {
+			fmt.Println()
+			break
+		}
+	}
+	check(second.Restore(first.State())) // in the middle of the second epoch
+	show(second, "x")
 	// Output:
-	// [4 3][5 1][6 7][2]
-	// [1 5][4 6][7 3][2]
-	// [1 5][4 6][7 3][2]
+	// [4 3][5 1][6 7][2][1 5]
+	// [4 6][7 3][2]
 }
 
 // Requests from a channel. One of them is malformed: its error ends the range, and the
@@ -108,8 +99,8 @@ func Example_channel() {
 	pf, err := prefetch.NewHost(ld, prefetch.Options{})
 	check(err)
 	defer pf.Close()
-	show(pf)
-	show(pf)
+	show(pf, "x")
+	show(pf, "x")
 	// Output:
 	// [1 2]loader: epoch 0, batch 1, sample 2 (position 2): encode: strconv.ParseFloat: parsing "three": invalid syntax
 	// [4 5]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log"
 	"math"
 
 	"github.com/leat-go/leat/device"
@@ -54,13 +53,13 @@ func ExampleBatch_UsedOn() {
 	host, err := dev.AllocHost(out.Size(), device.HostOptions{})
 	check(err)
 	defer host.Close()
-	ld, err := loader.New(Squares{}, 5, loader.Options{})
+	ld, err := loader.New(Squares{}, 5, loader.Options{Epochs: 1})
 	check(err)
-	pf, err := prefetch.New(compute, ld, prefetch.Options{Depth: 2})
+	pf, err := prefetch.New(compute, ld, prefetch.Options{})
 	check(err)
 	defer pf.Close()
 
-	for batch, err := range pf.Batches(ctx) {
+	for batch, err := range pf.All(ctx) {
 		check(err)
 		check(batch.UsedOn(side))
 		check(submitMean(side, out.View(), batch))
@@ -69,10 +68,4 @@ func ExampleBatch_UsedOn() {
 	check(side.Synchronize(ctx))
 	fmt.Println(math.Float32frombits(binary.LittleEndian.Uint32(host.Bytes())))
 	// Output: 51
-}
-
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
 }
