@@ -27,7 +27,7 @@ func TestProgramsPrintWhatThePageSays(t *testing.T) {
 	mod := strings.Replace(read(t, "go.mod"), "module github.com/leat-go/leat\n", "module pages\n", 1)
 	here, err := filepath.Abs(root)
 	require.NoError(t, err)
-	mod += "\nrequire github.com/leat-go/leat v0.0.0\n\nreplace github.com/leat-go/leat => " + here + "\n"
+	mod += "\nrequire github.com/leat-go/leat v0.0.0\n\nreplace github.com/leat-go/leat => " + filepath.ToSlash(here) + "\n"
 	write(t, folder, "go.mod", mod)
 	write(t, folder, "go.sum", read(t, "go.sum"))
 

@@ -187,3 +187,20 @@ func TestEveryErrorIsExplained(t *testing.T) {
 	}
 	require.Greater(t, found, 40)
 }
+
+func TestTheReadmeHasEveryPackage(t *testing.T) {
+	text := read(t, "README.md")
+	for _, line := range strings.Split(strings.TrimSpace(read(t, "api/leat.txt")), "\n") {
+		pkg, _, _ := strings.Cut(line, ": ")
+		require.Contains(t, text, "[`"+pkg+"`]("+pkg+")")
+	}
+}
+
+func TestContributorsAreToldOfEveryTarget(t *testing.T) {
+	text := read(t, "CONTRIBUTING.md")
+	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		if m[1] != "all" { // lint and test
+			require.Contains(t, text, "`make "+m[1]+"`")
+		}
+	}
+}
