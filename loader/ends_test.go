@@ -20,8 +20,8 @@ type errs []error
 func (e errs) Error() string   { return fmt.Sprint([]error(e)) }
 func (e errs) Unwrap() []error { return e }
 
-// endings are errors of the user's that have to do with some Run's end, for who reads
-// from one Run to feed another.
+// endings are errors of the user's that have to do with some Run's end: they may read from
+// one Run to feed another.
 func endings(own error) map[string]error {
 	all := map[string]error{"io.EOF": io.EOF, "uncomparable": errs{own, loader.ErrEpochEnd}}
 	for _, end := range []error{loader.ErrEpochEnd, loader.ErrEnd, loader.ErrClosed} {

@@ -41,7 +41,7 @@ type Heap struct {
 	free chan Slot
 }
 
-// NewHeap makes slots of bytes each, Layout.Bytes for most callers.
+// NewHeap makes slots of bytes each, which is Layout.Size for most callers.
 func NewHeap(bytes int64, slots int) (*Heap, error) {
 	var errs []error
 	if slots < 1 || slots > maxSlots {

@@ -42,8 +42,8 @@ func (p *pace) measure(took time.Duration, rows int) {
 }
 
 // patience is the number of samples between two looks at the context and the clock, each
-// of which costs as much as the copy of a few hundred bytes: 1 but for samples that are
-// sure to be over at once.
+// of which costs as much as the copy of a few hundred bytes: 1, or more for samples that
+// are sure to be over at once.
 func (p *pace) patience() int {
 	if p.cost > 0 && p.cost < costUnit*250 {
 		return 8

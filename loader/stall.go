@@ -134,7 +134,7 @@ func (r *Run) stalled(began time.Time) error {
 // goroutineID is the number that stack traces call the calling goroutine by.
 func goroutineID() uint64 { return readGoroutineID(make([]byte, 64)) }
 
-// readGoroutineID is goroutineID with memory of the caller's, for who may not allocate.
+// readGoroutineID is goroutineID with memory of the caller's, who may not allocate.
 func readGoroutineID(buf []byte) uint64 {
 	line := bytes.TrimPrefix(buf[:runtime.Stack(buf, false)], []byte("goroutine "))
 	digits, _, _ := bytes.Cut(line, []byte(" "))

@@ -95,7 +95,7 @@ type options struct {
 	loader.Options
 }
 
-// drawOptions are options that a loader of d accepts, but for too few samples.
+// drawOptions are options that a loader of d accepts, if it has enough samples.
 func drawOptions(t *rapid.T, d data) options {
 	o := options{BatchSize: rapid.SampledFrom([]int{1, 2, 3, 5, 8, 13}).Draw(t, "batch")}
 	o.Options = loader.Options{

@@ -50,7 +50,7 @@ func (q *pipe) arrived(b prefetch.Batch) (*expected, error) {
 	return e, nil
 }
 
-// look reads a batch where it may be used without more ado.
+// look reads a batch where it may be used as it is.
 func (q *pipe) look(l lease, where string) error {
 	if q.shape.Host {
 		g := &reading{want: l.want, where: where, bytes: map[string][]byte{}}

@@ -117,8 +117,8 @@ func (c lazy) Err() error {
 	return c.Context.Err()
 }
 
-// left are the choices but for those that LEAT_FUZZ_WITHOUT names, separated by
-// commas: a search goes on while one fault is known and not yet mended.
+// left are the choices without those that LEAT_FUZZ_WITHOUT names, separated by commas:
+// a search goes on while one fault is known and not yet mended.
 func left[T ~string](kinds []T) (all []T) {
 	without := strings.Split(os.Getenv("LEAT_FUZZ_WITHOUT"), ",")
 	for _, k := range kinds {

@@ -32,6 +32,6 @@
 // returned in another order, epochs, the end of the device itself, and time. A step
 // here is several instructions there: what lies within is the race detector's to find.
 //
-// The steps follow prefetch/protocol.go, run.go and reader.go, and pinnedpool's
-// recycler; who changes the order of calls there changes it here.
+// The steps follow stages.go, uploader.go and reader.go of package prefetch, and
+// pinnedpool's recycler: a change of the order of calls there is a change here.
 package slotmodel

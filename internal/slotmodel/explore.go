@@ -8,7 +8,7 @@ import (
 // An Edge is a call that the order of things depends on.
 type Edge uint8
 
-// The edges, by the names that prefetch/protocol.go gives them.
+// The edges: (a) read after filled, (b) overwrite after read, (c) refill after copied.
 const (
 	None                Edge = iota
 	WaitConsumed             // (b), the copy stream's wait
