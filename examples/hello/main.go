@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 		func(_ context.Context, x float32, row *loader.Row) error {
 			return loader.Write(row, "x", x)
 		})
-	ld, err := loader.New(ds, 3, loader.Options{Shuffle: true})
+	ld, err := loader.New(ds, 3, loader.Options{Shuffle: true, Epochs: 1})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer pf.Close()
-	for batch, err := range pf.Batches(ctx) {
+	for batch, err := range pf.All(ctx) {
 		if err != nil {
 			return err
 		}

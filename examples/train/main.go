@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 
 	"github.com/leat-go/leat/loader"
@@ -52,7 +51,7 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.loader.Workers, "workers", 0, "goroutines that read samples; 0 leaves it to the loader")
 	f.Uint64Var(&c.loader.Seed, "seed", 1, "seed of the order and of the first parameters")
 	f.IntVar(&c.prefetch.Memory.HostSlots, "host-slots", 0, "pinned host slots; 0 means 8")
-	depth := f.String("depth", "0", `batches resident on the device; 0 means 3, "auto" is reserved`)
+	f.IntVar(&c.prefetch.Depth, "depth", 0, "device slots; 0 means 3")
 	f.BoolVar(&c.json, "json", false, "print a last line of JSON")
 	f.SetOutput(io.Discard) // errors are the caller's to print, once
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -76,14 +75,7 @@ func parse(args []string) (config, error) {
 	atLeast(1, "batch", c.batchSize)
 	atLeast(0, "workers", c.loader.Workers)
 	atLeast(0, "host-slots", c.prefetch.Memory.HostSlots)
-	var err error
-	if c.prefetch.Depth, err = strconv.Atoi(*depth); *depth == "auto" {
-		errs = append(errs, errors.New("-depth auto is reserved: name a number"))
-	} else if err != nil {
-		errs = append(errs, fmt.Errorf("-depth is %q, want a number", *depth))
-	} else {
-		atLeast(0, "depth", c.prefetch.Depth)
-	}
+	atLeast(0, "depth", c.prefetch.Depth)
 	return c, errors.Join(errs...)
 }
 

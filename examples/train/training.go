@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"time"
 
@@ -81,6 +82,24 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 		return t, err
 	}
 	t.onClose(t.compute.Close)
+	// Images cross the bus as uint8 and are normalised on the device, off the compute
+	// stream. Black stays 0: the matrix product on the CPU skips zeros.
+	transform, err := chain.New(train.Fields(), chain.Normalize("image", chain.NormalizeOptions{Std: []float32{0.3}}))
+	if err != nil {
+		return t, err
+	}
+	c.prefetch.Transform = transform
+	if t.pf, err = prefetch.New(t.compute, ld, c.prefetch); err != nil {
+		return t, err
+	}
+	t.onClose(t.pf.Close)
+	if err := t.pf.Start(ctx); err != nil { // it reads the first batches while the rest is made
+		return t, err
+	}
+	if t.test, err = prefetch.New(t.compute, testLoader, prefetch.Options{Transform: transform}); err != nil {
+		return t, err
+	}
+	t.onClose(t.test.Close)
 	t.net, err = nn.New(t.compute, nn.Options{
 		Inputs: 28 * 28, Classes: 10, MaxBatch: max(c.batchSize, testBatch), Seed: c.loader.Seed,
 		Images:     dtype.Float32,
@@ -94,21 +113,6 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 		return t, err
 	}
 	t.onClose(t.losses.Close)
-	// Images cross the bus as uint8 and are normalised on the device, off the compute
-	// stream. Black stays 0: the matrix product on the CPU skips zeros.
-	transform, err := chain.New(train.Fields(), chain.Normalize("image", chain.NormalizeOptions{Std: []float32{0.3}}))
-	if err != nil {
-		return t, err
-	}
-	c.prefetch.Transform = transform
-	if t.test, err = prefetch.New(t.compute, testLoader, prefetch.Options{Transform: transform}); err != nil {
-		return t, err
-	}
-	t.onClose(t.test.Close)
-	if t.pf, err = prefetch.New(t.compute, ld, c.prefetch); err != nil {
-		return t, err
-	}
-	t.onClose(t.pf.Close)
 	return t, nil
 }
 
@@ -133,9 +137,8 @@ func (t *training) train(ctx context.Context) (summary, error) {
 	start := time.Now()
 	var losses []float64
 	var tested nn.Report
-	for t.pf.Epoch() < t.pf.Plan().Epochs {
-		epoch := t.pf.Epoch()
-		trained, err := t.epoch(ctx, epoch)
+	for epoch, batches := range t.pf.Epochs(ctx) {
+		trained, err := t.epoch(ctx, epoch, batches)
 		if err != nil {
 			return summary{}, err
 		}
@@ -158,7 +161,7 @@ func (t *training) train(ctx context.Context) (summary, error) {
 }
 
 // epoch is the training loop: every turn submits one step and waits for nobody.
-func (t *training) epoch(ctx context.Context, epoch int) (nn.Report, error) {
+func (t *training) epoch(ctx context.Context, epoch int, batches iter.Seq2[prefetch.Batch, error]) (nn.Report, error) {
 	bar := progressbar.NewOptions(t.batches,
 		progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetDescription(fmt.Sprintf("epoch %d", epoch+1)),
@@ -167,7 +170,7 @@ func (t *training) epoch(ctx context.Context, epoch int) (nn.Report, error) {
 		progressbar.OptionClearOnFinish(),
 	)
 	defer func() { _ = bar.Clear() }() // an error's line stands alone
-	for batch, err := range t.pf.Batches(ctx) {
+	for batch, err := range batches {
 		if err != nil {
 			return nn.Report{}, err
 		}
@@ -190,8 +193,9 @@ func (t *training) epoch(ctx context.Context, epoch int) (nn.Report, error) {
 	return t.net.Report(ctx, t.compute)
 }
 
+// evaluate is a pass over all test samples.
 func (t *training) evaluate(ctx context.Context) (nn.Report, error) {
-	for batch, err := range t.test.Batches(ctx) {
+	for batch, err := range t.test.Pass(ctx) {
 		if err != nil {
 			return nn.Report{}, err
 		}
