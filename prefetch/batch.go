@@ -115,7 +115,7 @@ func (w *window) field(layout *loader.Layout, i int) Field {
 // From Release on the stream may be closed. The batch's own Stream needs no UsedOn.
 //
 // A stream of another device will do where the two are peers (device.Device.PeerOf).
-// Other ones, closed ones, and more than Options.MaxStreams allows, are refused with a
+// Other ones, closed ones, and more than Options.Streams.Max allows, are refused with a
 // *StreamError. UsedOn may be called while another goroutine releases the batch: it
 // takes place before that, or panics as every method of a released batch does.
 func (b Batch) UsedOn(stream *device.Stream) error {

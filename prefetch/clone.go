@@ -35,21 +35,31 @@ func (b Batch) Clone() (*Clone, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.slot.mu.Lock()
+	c.buffer = buffer
+	if err := b.copyTo(c); err != nil {
+		return nil, errors.Join(err, b.p.stages.freeBehind(w.stream, buffer))
+	}
+	return c, nil
+}
+
+// copyTo submits the copy of the batch's fields to the clone's memory, and makes them the
+// clone's.
+func (b Batch) copyTo(c *Clone) error {
+	w := b.window
+	w.slot.mu.Lock() // a Release from here on waits for the lock
 	defer w.slot.mu.Unlock()
-	if !w.lentTo(b.generation) { // a Release from here on waits for the lock
-		_ = buffer.Close()
+	if !w.lentTo(b.generation) {
+		_ = c.buffer.Close()
 		b.stale("Clone")
 	}
-	c.buffer = buffer
 	for i, l := range b.p.stages.sizes.out.Fields() {
-		to := buffer.View().Slice(l.Offset, c.fields[i].View.Size())
+		to := c.buffer.View().Slice(l.Offset, c.fields[i].View.Size())
 		if err := w.stream.CopyD2D(to, c.fields[i].View); err != nil {
-			return nil, errors.Join(err, b.p.stages.freeBehind(w.stream, buffer))
+			return err
 		}
 		c.fields[i].View = to
 	}
-	return c, nil
+	return nil
 }
 
 // freeBehind frees a buffer that work submitted to stream may still use.

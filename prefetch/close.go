@@ -29,7 +29,9 @@ func (p *Prefetcher) close() error {
 	pending, stopped := p.notes.take(), p.stop()
 	if left := new(CloseError); errors.As(stopped, &left) {
 		left.Leased = outstanding(p.stages.windows)
-		pending = nil // it is of the same copy
+		if same := new(CloseError); errors.As(pending, &same) {
+			pending = nil // it is of the same copy
+		}
 	}
 	stopped = errors.Join(pending, stopped, p.loader.Close())
 	if stuck := p.run; stuck != nil {
@@ -72,7 +74,7 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	p.life.must(life.Reap)
 	var errs []error
 	if g.ring != nil {
-		for _, s := range g.ring.close(p.orphaned) {
+		for _, s := range g.ring.retire(p.orphaned) {
 			err := g.restOf(ctx, s)
 			if err != nil && ctx.Err() != nil {
 				left.Slots, left.Err = left.Slots+1, err

@@ -19,7 +19,7 @@
 //
 //	pinned ──copy──▶ raw ──transform──▶ device slots ──compute──▶ results ──download──▶ host
 //
-// The third edge is on the host: a pinned buffer is refilled after its copy. Package
+// A third rule is for the host: a pinned buffer is refilled after its copy. Package
 // pinnedpool waits for that. The waits of the two rules are the device's: the host submits
 // them and goes on. Nothing on this path synchronises a stream or a device, allocates or
 // creates an event: New has done all of that.
@@ -42,7 +42,7 @@
 // # Reading this package
 //
 // A sample's way, from the worker that reads it to the compute stream, in six files that
-// are best read in this order; nothing in them calls back:
+// are best read in this order:
 //
 //	pinned.go    Get lends a worker a pinned buffer; fill submits the copy out of it
 //	uploader.go  gathers filled batches, takes a free slot, passes windows to the reader
@@ -106,7 +106,8 @@
 // A Prefetcher's goroutines are the run's (the loader's dispatcher and workers, one
 // uploader and, with several compute streams, one for each slot that waits until it is
 // read), the pool's recycler from the first copy until Close, and a Map's stepper with a
-// waiter for each of its download streams. After a Close that ran into its limit, and
+// waiter for each of its download streams. A host consumer's Next that waits for a Transform
+// has one more, for as long as it waits. After a Close that ran into its limit, and
 // after a Transform or a step that did not return in time, a reaper waits for the device,
 // or for that code, and frees the rest.
 package prefetch

@@ -2,9 +2,8 @@ package prefetch
 
 import "sync/atomic"
 
-// A gate is a mutex for what waits while it is held. Who waits for it waits for a
-// channel: under the virtual time of a test a mutex would hold up what its holder
-// waits for.
+// A gate is a lock that may be held while its holder waits. Lock waits for a channel: under
+// the virtual time of a test a mutex would hold up what its holder waits for.
 type gate struct {
 	held atomic.Bool
 	// opened holds a token from an Unlock until somebody tries again.

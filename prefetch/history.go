@@ -21,6 +21,7 @@ type history struct {
 	n     int
 	taken [6]uintptr // empty for a lease of a range, which can't be forgotten
 	depth int
+	step  bool // a Map's step has it
 }
 
 func (h *history) add(to life.Batch, f loader.Filled) {
@@ -29,7 +30,7 @@ func (h *history) add(to life.Batch, f loader.Filled) {
 	m := &h.moves[h.n%len(h.moves)]
 	m.to, m.epoch, m.batch = to, f.Epoch, f.Batch
 	h.n++
-	h.depth = 0
+	h.depth, h.step = 0, false
 }
 
 // take notes the caller skip frames up as the one that took the lease.
@@ -37,6 +38,13 @@ func (h *history) take(skip int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.depth = runtime.Callers(skip+1, h.taken[:])
+}
+
+// takeInStep notes that it is the step of a Map that took the lease.
+func (h *history) takeInStep() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.step = true
 }
 
 func (h *history) String() string {
@@ -57,6 +65,9 @@ func (h *history) lease() string {
 	defer h.mu.Unlock()
 	m := h.moves[(h.n-1)%len(h.moves)]
 	place := "in the body of a range"
+	if h.step {
+		place = "in the step of a Map"
+	}
 	if h.depth > 0 {
 		f, _ := runtime.CallersFrames(h.taken[:h.depth]).Next()
 		place = fmt.Sprintf("at %s:%d", f.File, f.Line)

@@ -49,7 +49,7 @@ func (l *lifecycle) must(e life.PipelineEvent) life.Pipeline {
 
 func (l *lifecycle) state() life.Pipeline { return life.PipelineOf(l.word.Load()) }
 
-// notes is what went wrong where nobody could be told: the next Open, or Close, tells it.
+// notes is errors that had no caller to return them to: the next Open, or Close, tells it.
 type notes struct {
 	mu      sync.Mutex
 	pending error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-go/leat/internal/life"
@@ -20,9 +21,10 @@ type lookahead struct {
 	notes  notes
 	closed chan struct{} // closed by Close
 
-	// turn is held by who uses the run: Open, Next, Seek, Quiesce, and Close for good.
-	turn  gate
-	quiet bool // pause has stages.calls; guarded by turn
+	// turn is held by who uses the run: Open, Next, Seek, Quiesce and Close.
+	turn      gate
+	quiescing atomic.Bool // it is Quiesce, for which Next waits
+	quiet     bool        // pause has stages.calls; guarded by turn
 
 	mu  sync.Mutex
 	run *run // nil if nothing works ahead; who changes it holds turn too
@@ -152,14 +154,14 @@ func (a *lookahead) cancelRun(cause error) {
 	}
 }
 
-// pause has the uploader call nothing until resume. The caller holds a.turn.
+// pause keeps the uploader from calling the device until resume. The caller holds a.turn.
 func (a *lookahead) pause(ctx context.Context) error {
 	if a.quiet {
 		return nil
 	}
-	inApply, inCopy := a.limits(), error(nil)
-	apply, copies := inApply.begin()
-	defer inApply.end()
+	limits := a.limits()
+	apply, copies := limits.begin()
+	defer limits.end()
 	for !a.stages.calls.TryLock() {
 		select {
 		case <-a.stages.calls.opened:
@@ -171,8 +173,7 @@ func (a *lookahead) pause(ctx context.Context) error {
 			}
 		case <-copies:
 			if a.stages.pinned.copying.Load() {
-				inCopy = &CloseError{HostSlots: true, Err: errPageable}
-				return inCopy
+				return &CloseError{HostSlots: true, Err: errPageable}
 			}
 		}
 	}

@@ -70,6 +70,7 @@ func (g *stages) allocatePinned() error {
 	}
 	g.pinned = &pinned{pool: pool, layout: z.in, stride: z.stride, pageable: pool.Stats().Pageable,
 		group: make([]*pinnedpool.Buffer, 0, o.BatchesPerCopy)}
+	g.feed = g.pinned
 	return nil
 }
 

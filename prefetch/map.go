@@ -134,11 +134,11 @@ func (d *results) release() error {
 // and a waiter for each download stream, which ends when the stepper and the
 // device's work on its stream have.
 type mapping struct {
-	p      *Prefetcher
-	reader *Reader
-	rings  *results
-	step   Step
-	cancel context.CancelFunc
+	p       *Prefetcher
+	reader  *Reader
+	results *results
+	step    Step
+	cancel  context.CancelFunc
 
 	queues  []chan *result // to the waiters, by download stream
 	arrived chan arrival   // closed by the last waiter
@@ -175,16 +175,13 @@ func startMap(ctx context.Context, p *Prefetcher, o Output, step Step) (*mapping
 		return nil, err
 	}
 	reader.ahead = true
-	if _, err := p.life.step(life.MapOver); err != nil { // Close was faster
+	if err := p.beginMap(o); err != nil {
 		return nil, errors.Join(err, reader.close(false))
 	}
-	if err := useResults(p, o); err != nil {
-		return nil, errors.Join(err, reader.close(false), p.unuse())
-	}
-	m := &mapping{p: p, reader: reader, rings: p.results, step: step,
+	m := &mapping{p: p, reader: reader, results: p.results, step: step,
 		arrived: make(chan arrival, o.Slots), stepped: make(chan struct{})}
 	ctx, m.cancel = context.WithCancel(ctx)
-	for range m.rings.streams {
+	for range m.results.streams {
 		q := make(chan *result, o.Slots)
 		m.queues = append(m.queues, q)
 		m.waiting.Add(1)
@@ -192,6 +189,20 @@ func startMap(ctx context.Context, p *Prefetcher, o Output, step Step) (*mapping
 	}
 	go m.steps(ctx)
 	return m, nil
+}
+
+// beginMap makes the reading a Map's, and its results. It holds p.turn, so that nothing is
+// allocated on a device that Quiesce has brought to rest.
+func (p *Prefetcher) beginMap(o Output) error {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	if _, err := p.life.step(life.MapOver); err != nil { // Close was faster
+		return err
+	}
+	if err := useResults(p, o); err != nil {
+		return errors.Join(err, p.unuse())
+	}
+	return nil
 }
 
 // useResults makes the results, unless the last Map's serve.
@@ -230,16 +241,17 @@ func (m *mapping) steps(ctx context.Context) {
 	for number := int64(0); ; number++ {
 		var r *result
 		select {
-		case r = <-m.rings.free:
+		case r = <-m.results.free:
 		case <-ctx.Done():
 			m.err = context.Cause(ctx)
 			return
 		}
 		b, err := m.reader.next(ctx, false)
 		if err == nil {
+			b.window.history.takeInStep()
 			err = m.one(b, r, number)
 		} else {
-			m.rings.free <- r
+			m.results.free <- r
 		}
 		if err != nil {
 			m.err = err
@@ -255,7 +267,7 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	r.hold(b, number)
 	compute := b.Stream()
 	i := 0
-	if len(m.rings.streams) > 1 {
+	if len(m.results.streams) > 1 {
 		i = m.p.stages.computes.index(compute)
 	}
 	if err := poisonMemory(compute, r.slot.memory); err != nil {
@@ -269,7 +281,7 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	if err != nil {
 		return &StageError{Stage: inStep, Position: r.at, Err: err}
 	}
-	if err := r.fetch(compute, m.rings.streams[i]); err != nil {
+	if err := r.fetch(compute, m.results.streams[i]); err != nil {
 		return err
 	}
 	m.queues[i] <- r // it holds every result: this never blocks
@@ -279,7 +291,7 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 // wait is a waiter: results of one stream are done in the order of its queue.
 func (m *mapping) wait(q chan *result) {
 	for r := range q {
-		m.arrived <- arrival{r, r.arrived(m.rings.witness)} // it holds every result: this never blocks
+		m.arrived <- arrival{r, r.arrived(m.results.witness)} // it holds every result: this never blocks
 	}
 	if m.waiting.Add(-1) == 0 {
 		close(m.arrived)
@@ -330,7 +342,7 @@ func (m *mapping) end() {
 func (m *mapping) lend(r *result, yield func(Result, error) bool) bool {
 	defer func() {
 		r.leased = false
-		m.rings.free <- r
+		m.results.free <- r
 	}()
 	return yield(Result{r: r, generation: r.generation}, nil)
 }
@@ -368,7 +380,7 @@ func (m *mapping) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.closeTimeout())
 	defer cancel()
 	err := m.collect(ctx)
-	if len(m.rings.free) < len(m.rings.all) || err != nil {
+	if len(m.results.free) < len(m.results.all) || err != nil {
 		m.drop(ctx)
 	}
 	p.life.must(life.EndRead)
@@ -383,7 +395,9 @@ func (m *mapping) collect(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			m.rings.free <- a.r
+			if a.err == nil { // else the results are given up
+				m.results.free <- a.r
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -393,7 +407,7 @@ func (m *mapping) collect(ctx context.Context) error {
 // drop gives up a ring that doesn't come back whole: a step failed half-way, or the
 // device still works on it.
 func (m *mapping) drop(ctx context.Context) {
-	p, d := m.p, m.rings
+	p, d := m.p, m.results
 	p.results = nil
 	free := func(ctx context.Context) error {
 		if err := m.collect(ctx); err != nil { // the waiters use it yet

@@ -42,8 +42,6 @@ type pinned struct {
 	closed   atomic.Bool          // what comes back is freed
 }
 
-var _ feed = (*pinned)(nil)
-
 // Get implements loader.Memory.
 func (f *pinned) Get(ctx context.Context) (loader.Slot, error) {
 	b, err := f.pool.Get(ctx)
@@ -165,7 +163,7 @@ func (f *pinned) close(ctx context.Context) error {
 	return f.pool.Close(ctx)
 }
 
-// fieldAt is whose byte of a batch that is.
+// fieldAt is the field and the row to which the byte at offset belongs.
 func fieldAt(l *loader.Layout, offset int64) (field string, row int64, ok bool) {
 	for _, f := range l.Fields() {
 		if f.RowBytes > 0 && offset >= f.Offset && offset < f.Offset+f.RowBytes*int64(l.BatchSize()) {

@@ -17,7 +17,7 @@ import (
 // graph in global mode. In thread-local mode nothing disturbs a capture.
 //
 // It is ErrBusy while another goroutine is in Next and during a Map, whose steps run
-// ahead.
+// ahead. A Next that begins meanwhile waits for it.
 func (p *Prefetcher) Quiesce(ctx context.Context) error {
 	if p.isClosed() {
 		return ErrClosed
@@ -29,8 +29,13 @@ func (p *Prefetcher) Quiesce(ctx context.Context) error {
 		return ErrBusy
 	}
 	defer p.turn.Unlock()
-	if p.isClosed() {
+	p.quiescing.Store(true)
+	defer p.quiescing.Store(false)
+	switch {
+	case p.isClosed():
 		return ErrClosed
+	case p.life.state().Reader == life.Mapping:
+		return ErrBusy
 	}
 	if err := p.pause(ctx); err != nil {
 		return err

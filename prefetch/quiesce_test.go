@@ -2,6 +2,7 @@ package prefetch_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -171,5 +173,70 @@ func TestASeekThatFailsChangesNothing(t *testing.T) {
 		}
 		require.Equal(t, 2, n)
 		r.close()
+	})
+}
+
+// A Quiesce of another goroutine, beside a range: the range waits for it and goes on.
+func TestQuiesceBesideARangeDisturbsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 40, width: 8}, adversarial(5*time.Millisecond), 2, plain, prefetch.Options{})
+		stop, quiet := make(chan struct{}), make(chan int)
+		go func() {
+			n := 0
+			for {
+				select {
+				case <-stop:
+					quiet <- n
+					return
+				case <-time.After(3 * time.Millisecond):
+				}
+				if err := r.pf.Quiesce(context.Background()); err == nil {
+					n++
+				} else if !errors.Is(err, prefetch.ErrBusy) {
+					t.Error(err)
+				}
+			}
+		}()
+		var all []reading
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			all = append(all, r.read(b, 2*time.Millisecond))
+			time.Sleep(4 * time.Millisecond)
+		}
+		close(stop)
+		require.NotZero(t, <-quiet)
+		require.Len(t, all, 20)
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		for i, got := range all {
+			require.Equal(t, i, got.at.Batch)
+			require.NoError(t, r.verify(got))
+		}
+		r.close()
+	})
+}
+
+// What Close reports as held by a Map's step says so: the user can't release it.
+func TestCloseInAStepNamesTheStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 40, width: 8}, cpu.Options{}, 2, plain, prefetch.Options{})
+		closed := make(chan error, 1)
+		step := func(b prefetch.Batch, out prefetch.Fields) error {
+			if b.Position().Batch == 2 {
+				closed <- r.pf.Close()
+			}
+			return b.Stream().CopyD2D(out.Field("bytes").View, b.Field("bytes").View)
+		}
+		out := prefetch.Output{Fields: r.data.Fields()[1:]}
+		for _, err := range r.pf.Map(t.Context(), out, step) {
+			if err != nil {
+				require.ErrorIs(t, err, prefetch.ErrClosed)
+			}
+		}
+		var left *prefetch.CloseError
+		require.ErrorAs(t, <-closed, &left)
+		require.Len(t, left.Leased, 1)
+		require.Contains(t, left.Leased[0], "in the step of a Map")
+		synctest.Wait()
+		r.nothingLeft()
 	})
 }

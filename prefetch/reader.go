@@ -76,11 +76,17 @@ func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 
 func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	p := r.p
-	if !p.turn.TryLock() {
+	for !p.turn.TryLock() {
 		if err := p.mayRead(ctx); err != nil { // it is Close
 			return Batch{}, err
 		}
-		return Batch{}, ErrBusy
+		if !p.quiescing.Load() {
+			return Batch{}, ErrBusy
+		}
+		select {
+		case <-p.turn.opened:
+		case <-ctx.Done():
+		}
 	}
 	defer p.turn.Unlock()
 	if r.err != nil {

@@ -31,8 +31,8 @@ func (r *read) rest(ctx context.Context) error {
 	return r.unlessEnded(rest(ctx, r.stream))
 }
 
-// unfinished reports whether the stream may still be at work. An error of asking counts
-// as the end: the work that is submitted next will tell it.
+// unfinished reports whether the stream may still be at work. If the query fails, the read
+// counts as ended: the work that is submitted next will tell the error.
 func (r *read) unfinished() bool {
 	if r.open > 0 {
 		return true

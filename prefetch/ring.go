@@ -22,7 +22,7 @@ type ring struct {
 	mu     sync.Mutex
 	free   []*slot     // in the order in which they came back
 	failed []*slot     // out of use until they have come to rest
-	orphan func(*slot) // takes what comes back once the ring is closed; nil before
+	orphan func(*slot) // takes what comes back once the ring is retired; nil before
 }
 
 func newRing(slots []*slot, computes int) *ring {
@@ -65,17 +65,25 @@ func (g *ring) signal() {
 
 // back makes a slot free, or takes it out of use if it has failed.
 func (g *ring) back(s *slot, failed bool) {
+	if orphan := g.put(s, failed); orphan != nil {
+		orphan(s)
+	}
+}
+
+// put is back, if the ring is not retired; else it returns who takes the slot.
+func (g *ring) put(s *slot, failed bool) (orphan func(*slot)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.orphan != nil:
-		g.orphan(s)
+		return g.orphan
 	case failed:
 		g.failed = append(g.failed, s)
 	default:
 		g.free = append(g.free, s)
 		g.signal()
 	}
+	return nil
 }
 
 // takeFailed takes the slots that are out of use, for readmit when they have come to rest.
@@ -87,8 +95,8 @@ func (g *ring) takeFailed() []*slot {
 	return failed
 }
 
-// close takes the slots that are back. From here on orphan gets those that come back.
-func (g *ring) close(orphan func(*slot)) []*slot {
+// retire takes the slots that are back. From here on orphan gets those that come back.
+func (g *ring) retire(orphan func(*slot)) []*slot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.orphan = orphan

@@ -115,7 +115,7 @@ func (r *run) discard(w *window) {
 
 // limits are how long join waits.
 type limits struct {
-	apply, copy     time.Duration // 0 if there is none such
+	apply, copy     time.Duration // 0: no limit
 	inApply, inCopy *time.Ticker
 }
 

@@ -216,8 +216,8 @@ func (e *MemoryError) Unwrap() []error {
 	return []error{device.ErrOutOfMemory}
 }
 
-// product is that of its factors, none of them negative, or what is most where that is
-// more.
+// product is that of its factors, none of them negative, or math.MaxInt64 if
+// it would overflow.
 func product[T int | int64](factors ...T) int64 {
 	n := int64(1)
 	for _, f := range factors {
@@ -232,7 +232,7 @@ func product[T int | int64](factors ...T) int64 {
 	return n
 }
 
-// sum is a+b, or what is most where that is more.
+// sum is a+b, or math.MaxInt64 if it would overflow.
 func sum(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

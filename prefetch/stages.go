@@ -16,10 +16,11 @@ type stages struct {
 	host      *device.Device // where pinned memory is from
 	copies    *device.Stream // nil without a device
 	computes  computes       // none without a device
-	pinned    *pinned        // which is also the feed
-	transform *transforming  // nil without a transform
-	ring      *ring          // of device slots, or of a transform's output; nil without either
-	windows   []*window      // the places of all batches that can be delivered
+	feed      feed           // how batches reach slots: pinned
+	pinned    *pinned
+	transform *transforming // nil without a transform
+	ring      *ring         // of device slots, or of a transform's output; nil without either
+	windows   []*window     // the places of all batches that can be delivered
 	timeline  timeline
 	counters  counters
 	ahead     bool // producers go on behind an epoch's end, since there is a stated number
@@ -61,14 +62,14 @@ func (g *stages) upload(to *slot, batches []loader.Filled, loaded *int) error {
 // copyInto submits the copies of batches into a slot.
 func (g *stages) copyInto(to *slot, batches []loader.Filled) error {
 	if err := to.beginWrite(g.copies); err != nil {
-		g.pinned.doubt(batches)
+		g.feed.doubt(batches)
 		return err
 	}
 	if err := g.timeline.copyStarts(g.copies, to); err != nil {
-		g.pinned.doubt(batches)
+		g.feed.doubt(batches)
 		return err
 	}
-	if err := g.pinned.fill(g.copies, to.memory, batches); err != nil {
+	if err := g.feed.fill(g.copies, to.memory, batches); err != nil {
 		return err
 	}
 	if err := g.timeline.copyEnds(g.copies, to); err != nil {
@@ -109,16 +110,22 @@ func (g *stages) uploadRaw(to *slot, batches []loader.Filled, loaded *int) (err 
 // uploadToHost is upload for a host consumer with a transform, which reads the pinned
 // buffer itself: there is no copy, and the consumer waits on the host.
 func (g *stages) uploadToHost(to *slot, batch loader.Filled, loaded *int) error {
-	t := g.transform
-	in, err := g.pinned.lend(batch)
-	if err == nil {
-		var done int
-		err = g.guarded(func() error { return t.apply(to, in, 1, &done) }, batch)
-	}
+	t, sent := g.transform, false
+	defer func() { // also where the transform ends this goroutine
+		if !sent {
+			g.feed.doubt([]loader.Filled{batch})
+		}
+	}()
+	in, err := g.feed.lend(batch)
 	if err != nil {
 		return err
 	}
-	if err := g.pinned.done(t.stream, batch); err != nil {
+	var done int
+	if err := t.apply(to, in, 1, &done); err != nil {
+		return err
+	}
+	sent = true
+	if err := g.feed.done(t.stream, batch); err != nil {
 		return err
 	}
 	if err := to.endWrite(t.stream); err != nil {
@@ -126,20 +133,6 @@ func (g *stages) uploadToHost(to *slot, batch loader.Filled, loaded *int) error 
 	}
 	*loaded = 1
 	return nil
-}
-
-// guarded runs work that reads a batch where it lies. Where the work fails, or ends the
-// goroutine, the batch stays out of use until the streams have come to rest.
-func (g *stages) guarded(work func() error, batch loader.Filled) (err error) {
-	returned := false
-	defer func() {
-		if !returned || err != nil {
-			g.pinned.doubt([]loader.Filled{batch})
-		}
-	}()
-	err = work()
-	returned = true
-	return err
 }
 
 // handOver gives a batch to a compute stream: work submitted to it from now on waits for

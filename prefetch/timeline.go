@@ -14,7 +14,7 @@ import (
 //
 // The marks are a ring longer than the uploads that can be under way: when a mark
 // comes round again, as many uploads have been submitted since as there are batches
-// in all slots. The copy of a later one into the same carrier is done by then, and
+// in all slots. The copy of a later one into the same slot is done by then, and
 // so is all that the mark measured.
 type timeline struct {
 	marks []mark

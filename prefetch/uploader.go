@@ -16,7 +16,7 @@ func (r *run) upload() {
 	defer close(r.items)
 	defer r.putBack()
 	defer func() {
-		if r.err == nil { // the transform has ended this goroutine
+		if r.err == nil && r.stages.transform != nil { // which has ended this goroutine
 			at, err := r.stages.transform.visit.exited()
 			r.err = &StageError{Stage: inTransform, Position: at, Err: err}
 		}

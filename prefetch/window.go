@@ -18,7 +18,7 @@ import (
 type window struct {
 	id int
 	// lap is the state, in its lowest bits, and the generation: one word, so that a
-	// lease that a late call ends is the one that the call means.
+	// late Release cannot end a newer lease.
 	lap     atomic.Uint64
 	history history
 
