@@ -17,7 +17,7 @@ import (
 // ends with the Prefetcher; see loader.Loader.Close. Close may be called from any
 // goroutine, the loop's body included: a call during another waits for it and returns its
 // error, one after it returns nil.
-func (p *Prefetcher) Close() error { return p.closeOnce.do(p.close) }
+func (p *Prefetcher) Close() error { return p.closeOnce.Do(p.close) }
 
 func (p *Prefetcher) close() error {
 	p.life.must(life.Shut)
@@ -128,7 +128,7 @@ func (p *Prefetcher) freeLast() error {
 
 // closeStreams frees the copy stream and the transform, whose work is done.
 func (g *stages) closeStreams() error {
-	errs := []error{g.timeline.close()}
+	errs := []error{g.timeline.Close()}
 	if g.transform != nil {
 		errs = append(errs, g.transform.release())
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
@@ -22,7 +23,7 @@ type lookahead struct {
 	closed chan struct{} // closed by Close
 
 	// turn is held by who uses the run: Open, Next, Seek, Quiesce and Close.
-	turn      gate
+	turn      hold.Gate
 	quiescing atomic.Bool // it is Quiesce, for which Next waits
 	quiet     bool        // pause has stages.calls; guarded by turn
 
@@ -164,7 +165,7 @@ func (a *lookahead) pause(ctx context.Context) error {
 	defer limits.end()
 	for !a.stages.calls.TryLock() {
 		select {
-		case <-a.stages.calls.opened:
+		case <-a.stages.calls.Opened():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-apply:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -19,7 +20,7 @@ func newStages(dev, host *device.Device, compute *device.Stream, ld *loader.Load
 	if err != nil {
 		return nil, err
 	}
-	g := &stages{sizes: z, seed: ld.Options().Seed, dev: dev, host: host, calls: newGate(), ahead: ld.Options().Epochs > 0}
+	g := &stages{sizes: z, seed: ld.Options().Seed, dev: dev, host: host, calls: hold.NewGate(), ahead: ld.Options().Epochs > 0}
 	if compute != nil {
 		g.computes = computes{streams: []*device.Stream{compute}, roundRobin: z.options.Streams.RoundRobin}
 	}
@@ -86,7 +87,12 @@ func (g *stages) allocateStreams() (err error) {
 		}
 		g.computes.streams = append(g.computes.streams, s)
 	}
-	return g.timeline.init(g.dev, g.sizes.options)
+	if o := &g.sizes.options; o.Timing {
+		// When a mark comes round again, as many copies have been submitted since as there
+		// are batches in all slots: a later one into the same slot is done by then.
+		return g.timeline.Init(g.dev, o.Memory.HostSlots+o.Depth*o.BatchesPerCopy+1)
+	}
+	return nil
 }
 
 // allocateSlots makes the ring of device slots, or of what a host consumer's transform

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/invariants"
 	"github.com/leat-go/leat/loader"
 )
@@ -24,7 +25,7 @@ type Prefetcher struct {
 
 	plan      Plan
 	results   *results // made by the first Map
-	closeOnce once
+	closeOnce hold.Once
 	watch     invariants.Watch
 	reapers   []chan struct{} // each closed when what a Map has left is freed; guarded by mu
 }
@@ -78,7 +79,7 @@ func newPrefetcher(ld *loader.Loader, o Options, stages func() (*stages, error))
 	if err != nil {
 		return nil, err
 	}
-	p := &Prefetcher{lookahead: lookahead{loader: ld, stages: g, place: place{loader: ld}, closed: make(chan struct{}), turn: newGate()}}
+	p := &Prefetcher{lookahead: lookahead{loader: ld, stages: g, place: place{loader: ld}, closed: make(chan struct{}), turn: hold.NewGate()}}
 	if p.place.claim, err = ld.Claim(); err != nil {
 		return nil, errors.Join(err, g.release(), g.releaseLast())
 	}

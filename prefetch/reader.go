@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
@@ -16,7 +17,7 @@ type Reader struct {
 	p      *Prefetcher
 	err    error         // what Next returns for ever; guarded by p.turn
 	left   chan struct{} // closed by Close, which wakes Next
-	closed once
+	closed hold.Once
 	// epoch is the one that it reads; begun says that a batch of it was delivered.
 	epoch int
 	begun bool
@@ -84,7 +85,7 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 			return Batch{}, ErrBusy
 		}
 		select {
-		case <-p.turn.opened:
+		case <-p.turn.Opened():
 		case <-ctx.Done():
 		}
 	}
@@ -230,7 +231,7 @@ func (r *Reader) Close() error { return r.close(false) }
 
 // close is Close; cancelled says that the producers are to stop.
 func (r *Reader) close(cancelled bool) error {
-	return r.closed.do(func() error {
+	return r.closed.Do(func() error {
 		defer r.p.life.must(life.EndRead)
 		return r.stop(cancelled)
 	})

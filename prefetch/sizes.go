@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/copytime"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -149,7 +150,7 @@ func (z *sizes) events(n int) int64 {
 	o := z.options
 	events := sum(product(o.Depth, 1+o.Streams.Compute), product(o.Depth, n, z.others))
 	if o.Timing {
-		events = sum(events, product(timings, sum(int64(z.hostSlots(n)), product(o.Depth, n))))
+		events = sum(events, product(copytime.Events, sum(int64(z.hostSlots(n)), product(o.Depth, n))))
 	}
 	return sum(events, int64(z.hostSlots(n)))
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/copytime"
+	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
@@ -21,12 +23,12 @@ type stages struct {
 	transform *transforming // nil without a transform
 	ring      *ring         // of device slots, or of a transform's output; nil without either
 	windows   []*window     // the places of all batches that can be delivered
-	timeline  timeline
+	timeline  copytime.Marks
 	counters  counters
 	ahead     bool // producers go on behind an epoch's end, since there is a stated number
 
 	// calls is held by the uploader while it calls the device, and by Quiesce.
-	calls gate
+	calls hold.Gate
 }
 
 // The way of a batch, and the edges that order it. protocol_test.go leaves them out one
@@ -65,14 +67,15 @@ func (g *stages) copyInto(to *slot, batches []loader.Filled) error {
 		g.feed.doubt(batches)
 		return err
 	}
-	if err := g.timeline.copyStarts(g.copies, to); err != nil {
+	var err error
+	if to.mark, err = g.timeline.Start(g.copies); err != nil {
 		g.feed.doubt(batches)
 		return err
 	}
 	if err := g.feed.fill(g.copies, to.memory, batches); err != nil {
 		return err
 	}
-	if err := g.timeline.copyEnds(g.copies, to); err != nil {
+	if err := g.timeline.End(g.copies, to.mark); err != nil {
 		return err
 	}
 	return to.endWrite(g.copies)
@@ -141,7 +144,7 @@ func (g *stages) uploadToHost(to *slot, batch loader.Filled, loaded *int) error 
 func (g *stages) handOver(w *window) error {
 	s := w.slot
 	w.stream = g.computes.next(g.ring)
-	if err := g.timeline.reached(w.stream, s); err != nil {
+	if err := g.timeline.Reached(w.stream, s.mark); err != nil {
 		return err
 	}
 	s.mu.Lock()

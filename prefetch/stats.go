@@ -206,7 +206,7 @@ func (p *Prefetcher) Stats() Stats {
 	if g.ring != nil {
 		s.Free = g.ring.len()
 	}
-	s.TimedUploads, s.CopyTime, s.WaitCopy = g.timeline.measured()
+	s.TimedUploads, s.CopyTime, s.WaitCopy = g.timeline.Measured()
 	p.mu.Lock()
 	r := p.run
 	p.mu.Unlock()

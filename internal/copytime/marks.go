@@ -1,4 +1,6 @@
-package prefetch
+// Package copytime measures on the device when copies ran and when compute was ready for
+// them, by timed events.
+package copytime
 
 import (
 	"errors"
@@ -9,14 +11,12 @@ import (
 	"github.com/leat-go/leat/device"
 )
 
-// A timeline measures on the device when copies ran and when compute was ready for
-// them, by timed events, if Options.Timing asks for it.
+// Marks are the timed events of the last copies. Where there are more of them than copies
+// that can be under way, what a mark has measured is complete when its turn comes again;
+// a copy for which that isn't so is not counted. The zero value measures nothing.
 //
-// The marks are a ring longer than the uploads that can be under way: when a mark
-// comes round again, as many uploads have been submitted since as there are batches
-// in all slots. The copy of a later one into the same slot is done by then, and
-// so is all that the mark measured.
-type timeline struct {
+// One goroutine calls Start and End, and one at a time Reached; any may call Measured.
+type Marks struct {
 	marks []mark
 	next  int
 
@@ -34,14 +34,12 @@ type mark struct {
 	lent    bool          // reached is recorded
 }
 
-// timings is how many events a mark has.
-const timings = 3
+// Events is how many events a mark has.
+const Events = 3
 
-func (t *timeline) init(dev *device.Device, o Options) error {
-	if !o.Timing {
-		return nil
-	}
-	for i := range o.Memory.HostSlots + o.Depth*o.BatchesPerCopy + 1 {
+// Init makes n marks on dev. What it could make before an error is freed by Close.
+func (t *Marks) Init(dev *device.Device, n int) error {
+	for i := range n {
 		var m mark
 		for name, e := range map[string]**device.Event{"started": &m.started, "ended": &m.ended, "reached": &m.reached} {
 			var err error
@@ -54,35 +52,36 @@ func (t *timeline) init(dev *device.Device, o Options) error {
 	return nil
 }
 
-// copyStarts gives the slot the next mark and submits its first event.
-func (t *timeline) copyStarts(stream *device.Stream, s *slot) error {
+// Start marks in stream where the next copy starts, and returns the copy's mark.
+func (t *Marks) Start(stream *device.Stream) (number int, err error) {
 	if len(t.marks) == 0 {
-		return nil
+		return 0, nil
 	}
-	s.mark = t.next
+	number = t.next
 	t.next = (t.next + 1) % len(t.marks)
-	m := &t.marks[s.mark]
+	m := &t.marks[number]
 	t.read(m)
 	t.mu.Lock()
 	m.lent = false
 	t.mu.Unlock()
-	return stream.Record(m.started)
+	return number, stream.Record(m.started)
 }
 
-func (t *timeline) copyEnds(stream *device.Stream, s *slot) error {
+// End marks in stream where the copy ends.
+func (t *Marks) End(stream *device.Stream, number int) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	return stream.Record(t.marks[s.mark].ended)
+	return stream.Record(t.marks[number].ended)
 }
 
-// reached marks where compute stands when it is about to wait for the slot: the first time in
-// a lap.
-func (t *timeline) reached(stream *device.Stream, s *slot) error {
+// Reached marks in a compute stream that it is about to wait for the copy. Of several calls
+// for one copy the first counts.
+func (t *Marks) Reached(stream *device.Stream, number int) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
-	m := &t.marks[s.mark]
+	m := &t.marks[number]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m.lent {
@@ -93,7 +92,7 @@ func (t *timeline) reached(stream *device.Stream, s *slot) error {
 }
 
 // read adds what m has measured, if it has, and empties it.
-func (t *timeline) read(m *mark) {
+func (t *Marks) read(m *mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !m.lent || t.closed {
@@ -113,8 +112,9 @@ func (t *timeline) read(m *mark) {
 	t.wait += max(0, waited)
 }
 
-// measured is what has been measured so far, without what is under way.
-func (t *timeline) measured() (uploads int64, copying, waiting time.Duration) {
+// Measured is what has been measured so far, without what is under way: how many copies,
+// how long they took, and how long compute waited for them.
+func (t *Marks) Measured() (uploads int64, copying, waiting time.Duration) {
 	for i := range t.marks {
 		t.read(&t.marks[i])
 	}
@@ -123,7 +123,8 @@ func (t *timeline) measured() (uploads int64, copying, waiting time.Duration) {
 	return t.uploads, t.copy, t.wait
 }
 
-func (t *timeline) close() error {
+// Close frees the events.
+func (t *Marks) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true

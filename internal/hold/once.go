@@ -1,20 +1,19 @@
-package prefetch
+package hold
 
 import "sync"
 
-// once runs a Close. Who calls it meanwhile waits for the first call and gets its
-// error: what they free next may be what the first still waits for. A call after it
-// has nothing left to say.
-//
-// It is no sync.Once, since waiting for a mutex holds up the virtual time of a test.
-type once struct {
+// A Once runs a Close. The zero value is ready to use.
+type Once struct {
 	mu   sync.Mutex
 	done chan struct{} // made by the first call, closed at its end
 	over bool
 	err  error // set before done is closed
 }
 
-func (o *once) do(f func() error) error {
+// Do calls f, once. A call during the first one waits for it and returns its error: what
+// its caller frees next may be what the first call still waits for. A later call returns
+// nil.
+func (o *Once) Do(f func() error) error {
 	o.mu.Lock()
 	switch {
 	case o.over:
@@ -32,7 +31,7 @@ func (o *once) do(f func() error) error {
 	return o.err
 }
 
-func (o *once) end() {
+func (o *Once) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.over = true
