@@ -46,6 +46,11 @@ var shapes = []shape{
 	{name: "three in a copy", options: func(canary) prefetch.Options {
 		return prefetch.Options{Depth: 2, BatchesPerCopy: 3, Memory: prefetch.Memory{HostSlots: 9}}
 	}, calls: upload},
+	{name: "timed", options: func(canary) prefetch.Options {
+		return prefetch.Options{Depth: 2, Timing: true, Memory: prefetch.Memory{HostSlots: 3}}
+	}, calls: []call{
+		{op: devicetest.Record, event: "started"}, {op: devicetest.Record, event: "ended"}, {op: devicetest.Record, event: "reached"},
+	}},
 	{name: "transform", options: func(data canary) prefetch.Options {
 		return prefetch.Options{Depth: 2, Transform: passOn(cpuSpin, time.Millisecond, data), Memory: prefetch.Memory{HostSlots: 3}}
 	}, calls: append([]call{

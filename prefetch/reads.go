@@ -163,6 +163,5 @@ func (rs *reads) close() error {
 		}
 		errs = append(errs, err)
 	}
-	rs.spare = nil
 	return errors.Join(errs...)
 }

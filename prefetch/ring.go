@@ -14,10 +14,9 @@ import (
 // copies behind it. So the uploader takes the first slot that the streams have done with,
 // and if there is none the slots are watched on the host.
 type ring struct {
-	slots   []*slot
-	windows []*window     // of all slots
-	wake    chan struct{} // holds a token when a slot has come back, or was read
-	watch   *watch        // nil with one compute stream
+	slots []*slot
+	wake  chan struct{} // holds a token when a slot has come back, or was read
+	watch *watch        // nil with one compute stream
 
 	mu     sync.Mutex
 	free   []*slot     // in the order in which they came back
@@ -29,9 +28,6 @@ func newRing(slots []*slot, computes int) *ring {
 	g := &ring{slots: slots, wake: make(chan struct{}, 1), free: make([]*slot, 0, len(slots))}
 	if computes > 1 {
 		g.watch = &watch{}
-	}
-	for _, s := range slots {
-		g.windows = append(g.windows, s.windows...)
 	}
 	g.free = append(g.free, slots...)
 	return g

@@ -217,9 +217,6 @@ func (s *slot) renew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads.clear()
-	for _, w := range s.windows {
-		w.usedOn = w.usedOn[:0]
-	}
 	s.failed = false
 }
 

@@ -159,7 +159,7 @@ func (g *stages) handOver(w *window) error {
 // openWhole is open for a compute stream, whose read lasts until the slot is handed back.
 // The caller holds s.mu.
 func (s *slot) openWhole(compute *device.Stream) (*read, error) {
-	if r := s.reads.by(compute); r != nil && r.whole {
+	if r := s.reads.by(compute); r != nil {
 		return r, nil
 	}
 	r, err := s.open(compute)

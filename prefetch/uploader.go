@@ -46,7 +46,6 @@ func (r *run) upload() {
 // for more only while there is something to deliver meanwhile: a batch that is filled is
 // not held back for one that may be long in coming.
 func (r *run) gather() error {
-	r.gathered = r.gathered[:0]
 	for len(r.gathered) < r.stages.sizes.options.BatchesPerCopy {
 		f, err := r.another()
 		switch {
