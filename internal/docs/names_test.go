@@ -204,3 +204,12 @@ func TestContributorsAreToldOfEveryTarget(t *testing.T) {
 		}
 	}
 }
+
+func TestContributorsAreToldOfEveryInternalPackage(t *testing.T) {
+	text := read(t, "CONTRIBUTING.md")
+	entries, err := os.ReadDir(filepath.Join(root, "internal"))
+	require.NoError(t, err)
+	for _, e := range entries {
+		require.Contains(t, text, "`internal/"+e.Name()+"`")
+	}
+}
