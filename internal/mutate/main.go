@@ -28,7 +28,7 @@ type options struct {
 	kit, run, out, root, list string
 	tests, files, tags, match string
 	jobs                      int
-	slow, foreign             time.Duration
+	slow, foreign, most       time.Duration
 	race, verbose             bool
 }
 
@@ -47,6 +47,7 @@ func command(args []string, stdout io.Writer) error {
 	f.IntVar(&o.jobs, "j", runtime.NumCPU(), "`processes` at a time")
 	f.DurationVar(&o.slow, "slow", 30*time.Second, "leave out tests that take longer than this `time`")
 	f.DurationVar(&o.foreign, "foreign", 10*time.Second, "how much `time` of other packages' tests a mutant is worth")
+	f.DurationVar(&o.most, "for", 0, "end after this `time`, also with mutants not tried")
 	f.BoolVar(&o.race, "race", true, "run what concerns mutexes under the race detector as well")
 	f.BoolVar(&o.verbose, "v", false, "print also which test caught each mutant")
 	if err := f.Parse(args); err != nil {
@@ -100,6 +101,9 @@ func (o *options) runKit(kit string, stdout io.Writer) error {
 	}
 	start := time.Now()
 	r := &runner{kit: kit, root: o.root, foreign: o.foreign, memory: 2 << 30, procs: max(2, runtime.NumCPU()/o.jobs)}
+	if o.most > 0 {
+		r.until = start.Add(o.most)
+	}
 	tests, err := r.record(k, o.jobs, o.slow)
 	if err != nil {
 		return err

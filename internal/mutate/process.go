@@ -32,6 +32,7 @@ type runner struct {
 	kit, root string        // folders
 	procs     int           // GOMAXPROCS of each process
 	memory    int64         // that a process may take, in bytes
+	until     time.Time     // the run ends then; zero without a limit
 	foreign   time.Duration // how much of other packages' tests a mutant is worth
 }
 
@@ -103,13 +104,16 @@ func (r *runner) watch(c *exec.Cmd, limit time.Duration, ended <-chan struct{}) 
 			case memory > r.memory:
 				_ = kill(c)
 				return overgrew
-			case spent > limit || now.Sub(start) > excuse*limit:
+			case r.late() || spent > limit || now.Sub(start) > excuse*limit:
 				_ = kill(c)
 				return timedOut
 			}
 		}
 	}
 }
+
+// late reports whether the time for mutants is over.
+func (r *runner) late() bool { return !r.until.IsZero() && time.Now().After(r.until) }
 
 // usage is a process's memory in bytes and the processor time that it has used, where
 // the system tells.

@@ -44,7 +44,12 @@ func (p *report) write(w io.Writer) {
 		rows[r][0]++
 		rows[r][column]++
 	}
+	untried := 0
 	for _, v := range p.verdicts {
+		if v.fate == notTried {
+			untried++
+			continue
+		}
 		column := map[fate]int{caught: 1, hung: 2, overgrown: 3, survived: 5, notReached: 6}[v.fate]
 		if v.alive() && v.listed != nil {
 			column = 4
@@ -76,6 +81,9 @@ func (p *report) write(w io.Writer) {
 	for _, reason := range sortedKeys(p.skipped) {
 		fmt.Fprintf(w, "skipped: %d × %s\n", p.skipped[reason], reason)
 	}
+	if untried > 0 {
+		fmt.Fprintf(w, "%d mutants were not tried\n", untried)
+	}
 	fmt.Fprintf(w, "%d tests, %v\n", len(p.tests), p.took.Round(time.Second))
 	for _, x := range p.tests {
 		if x.broken != "" {
@@ -90,6 +98,7 @@ func (p *report) write(w io.Writer) {
 		case v.alive() && v.listed == nil:
 			fmt.Fprintf(w, "\n%s/%s:%d: mutant %d %s (%d tests pass it)\n%s\n", v.Package, v.File, v.Line, v.Number,
 				map[fate]string{survived: "survived", notReached: "was not reached"}[v.fate], v.judges, v.Key())
+		case v.fate == notTried:
 		case !v.alive() && v.listed != nil:
 			fmt.Fprintf(w, "\nlisted in line %d, but caught by %s:\n%s\n", v.listed.line, v.by, v.Key())
 		case !v.alive() && p.verbose:

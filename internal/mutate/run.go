@@ -18,6 +18,7 @@ const (
 	hung       // caught by time
 	overgrown  // caught by memory
 	notReached // no test passes its place
+	notTried   // there was no time for it
 )
 
 // A verdict is a mutant's fate and the test that decided it.
@@ -59,6 +60,10 @@ func (r *runner) run(k *Kit, which []*Mutant, tests []*test, jobs int, progress 
 // try runs one mutant against its judges until one catches it.
 func (r *runner) try(v *verdict, judges []*test) error {
 	v.judges = len(judges)
+	if r.late() {
+		v.fate = notTried
+		return nil
+	}
 	if len(judges) == 0 {
 		v.fate = notReached
 		return nil
@@ -100,6 +105,9 @@ func (r *runner) against(v *verdict, judges []*test, race bool) error {
 			v.fate = caught
 		case timedOut:
 			v.fate = hung
+			if r.late() {
+				v.fate = notTried
+			}
 		case overgrew:
 			v.fate = overgrown
 		}
