@@ -17,12 +17,12 @@ import (
 )
 
 // A copy from memory that isn't pinned blocks the uploader for as long as compute works:
-// leaving a range and Close wait for it no longer than CloseTimeout, and what it may
+// leaving a range, Quiesce and Close wait for it no longer than CloseTimeout, and what it may
 // read and write is freed when it has ended.
 func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 	link := cpu.Link{BytesPerSecond: 1e9}
 	for _, per := range []int{1, 3} {
-		for _, then := range []string{"Close", "range", "Seek", "Close with a lease"} {
+		for _, then := range []string{"Close", "range", "Seek", "Quiesce", "Close with a lease"} {
 			t.Run(fmt.Sprint(per, then), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ld, err := loader.New(canary{n: 64, width: 8}, 1, loader.Options{Workers: 1})
@@ -86,6 +86,14 @@ func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 						}
 						require.Equal(t, 64, at)
 						require.NoError(t, pf.Close())
+					case "Quiesce":
+						ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+						require.ErrorIs(t, pf.Quiesce(ctx), context.DeadlineExceeded)
+						cancel()
+						require.Equal(t, 30*time.Millisecond, time.Since(start))
+						start = time.Now()
+						limited(pf.Quiesce(t.Context()))
+						limited(pf.Close())
 					case "Seek":
 						before := pf.State()
 						limited(pf.Seek(0, 0))
