@@ -38,7 +38,7 @@ type Module = driver.Module
 //	Args        Args
 //
 // On every device Grid and Block must be what CUDA accepts, though a Go function sees
-// neither; in y and z, 0 means 1. A Launch is a value and holds no memory of its own: keep
+// neither: at least 1 in x, also where there is no work; in y and z, 0 means 1. A Launch is a value and holds no memory of its own: keep
 // it in a variable and nothing is allocated.
 type Launch = driver.Launch
 

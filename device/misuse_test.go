@@ -169,7 +169,7 @@ func TestLaunchesThatAreTooLarge(t *testing.T) {
 	}{
 		{[3]uint32{1, 1, 1}, [3]uint32{1024, 1, 1}, true},
 		{[3]uint32{math.MaxInt32, 65535, 65535}, [3]uint32{4, 4, 64}, true},
-		{[3]uint32{0, 0, 0}, [3]uint32{0, 0, 0}, true}, // the driver's to judge
+		{[3]uint32{1, 0, 0}, [3]uint32{1, 0, 0}, true}, // 0 means 1 in y and z
 		{[3]uint32{1 << 31, 1, 1}, [3]uint32{1, 1, 1}, false},
 		{[3]uint32{1, 65536, 1}, [3]uint32{1, 1, 1}, false},
 		{[3]uint32{1, 1, 65536}, [3]uint32{1, 1, 1}, false},
@@ -192,6 +192,25 @@ func TestLaunchesThatAreTooLarge(t *testing.T) {
 		require.ErrorContains(t, err, "Grid is")
 		require.Zero(t, drv.calls)
 	}
+}
+
+// None of a grid is refused on every device, and memory may be empty.
+func TestALaunchHasABlockAndAThread(t *testing.T) {
+	_, drv, s := openReckless(t)
+	for want, change := range map[string]func(*device.Launch){
+		`kernel "k": Grid is [0 1 1], want at least 1 in x`:  func(l *device.Launch) { l.Grid[0] = 0 },
+		`kernel "k": Block is [0 1 1], want at least 1 in x`: func(l *device.Launch) { l.Block[0] = 0 },
+	} {
+		l := launch()
+		change(l)
+		drv.calls = 0
+		err := s.Launch(l)
+		require.ErrorIs(t, err, device.ErrInvalid)
+		require.ErrorContains(t, err, want)
+		require.Zero(t, drv.calls)
+	}
+	require.NoError(t, s.Launch(launch(device.View{})))
+	require.Equal(t, 1, drv.calls)
 }
 
 // What is missing is named, and the driver is not asked.

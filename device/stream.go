@@ -278,8 +278,9 @@ func (s *Stream) HostFunc(f func()) error {
 }
 
 // Launch submits a kernel. l is borrowed for the call. The error is ErrUnsupported if the
-// kernel has no form for the device, and ErrInvalid if memory among its arguments belongs
-// to another device or was closed; nothing is submitted then.
+// kernel has no form for the device, and ErrInvalid if its grid or block is not what CUDA
+// accepts, or if memory among its arguments belongs to another device or was closed;
+// nothing is submitted then.
 func (s *Stream) Launch(l *Launch) error {
 	if err := s.open("Launch"); err != nil {
 		return err
@@ -303,10 +304,16 @@ func (s *Stream) Launch(l *Launch) error {
 }
 
 // checkShape holds the grid and the block against what CUDA takes, whatever the device:
-// a launch that one refuses is refused by all. A 0 is the driver's to judge.
+// a launch that one refuses is refused by all. In y and z, 0 means 1.
 func (s *Stream) checkShape(l *Launch) error {
 	g, b := &l.Grid, &l.Block
-	threads := uint64(max(b[0], 1)) * uint64(max(b[1], 1))
+	switch {
+	case g[0] == 0:
+		return s.dev.invalid("Launch", fmt.Sprintf("kernel %q: Grid is %v, want at least 1 in x", l.Kernel.Name, *g))
+	case b[0] == 0:
+		return s.dev.invalid("Launch", fmt.Sprintf("kernel %q: Block is %v, want at least 1 in x", l.Kernel.Name, *b))
+	}
+	threads := uint64(b[0]) * uint64(max(b[1], 1))
 	if g[0] <= math.MaxInt32 && g[1] <= math.MaxUint16 && g[2] <= math.MaxUint16 &&
 		threads <= 1024 && b[2] <= 64 && threads*uint64(max(b[2], 1)) <= 1024 {
 		return nil

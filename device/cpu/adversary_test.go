@@ -21,7 +21,7 @@ var read = &device.Kernel{
 }
 
 func reading(in, out device.View) *device.Launch {
-	l := &device.Launch{Kernel: read}
+	l := &device.Launch{Kernel: read, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 	in.In(&l.Args)
 	out.Out(&l.Args)
 	return l

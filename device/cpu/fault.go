@@ -38,6 +38,9 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
+// Format implements fmt.Formatter: %+v adds the stack of what panicked.
+func (f *Fault) Format(s fmt.State, verb rune) { driver.FormatError(s, verb, f) }
+
 func (f *Fault) Unwrap() []error { return []error{driver.ErrFault, f.Err} }
 
 // Panic is the fault of a kernel or a host function that panicked.

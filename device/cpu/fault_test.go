@@ -3,6 +3,7 @@ package cpu_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,7 @@ import (
 var errUser = errors.New("the user's own")
 
 func kernel(name string, f func()) *device.Launch {
-	return &device.Launch{Kernel: &device.Kernel{Name: name, Go: func(*device.Args) { f() }}}
+	return &device.Launch{Kernel: &device.Kernel{Name: name, Go: func(*device.Args) { f() }}, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 }
 
 // both runs a test on a plain and on a modelled device.
@@ -40,6 +41,9 @@ func TestPanicOfAKernel(t *testing.T) {
 		var p *cpu.Panic
 		require.ErrorAs(r.t, err, &p)
 		require.Contains(r.t, string(p.Stack), "TestPanicOfAKernel")
+		require.Regexp(r.t, `panic: .* \(at .*cpu/fault_test\.go:\d+\)`, err.Error())
+		require.NotContains(r.t, fmt.Sprintf("%v", err), "\n")
+		require.Contains(r.t, fmt.Sprintf("%+v", err), string(p.Stack))
 		r.close()
 	})
 }
@@ -71,6 +75,8 @@ func TestGoexit(t *testing.T) {
 		err := s.Synchronize(background)
 		require.ErrorIs(r.t, err, device.ErrFault)
 		require.ErrorContains(r.t, err, "exits")
+		require.Regexp(r.t, `runtime\.Goexit was called`, err.Error())
+		require.NotContains(r.t, err.Error(), "\n")
 		var exit *cpu.Goexit
 		require.ErrorAs(r.t, err, &exit)
 		require.Contains(r.t, string(exit.Stack), "runtime.Goexit")

@@ -80,7 +80,7 @@ func TestFreeInUse(t *testing.T) {
 		mem := make([]byte, 64)
 		g, err := r.RegisterHost(mem, device.HostOptions{})
 		require.NoError(t, err)
-		l := &device.Launch{Kernel: read}
+		l := &device.Launch{Kernel: read, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 		b.View().In(&l.Args)
 		r.buf.Slice(0, 64).Out(&l.Args)
 		r.do(s.CopyH2D(b.View(), h.Bytes()), s.CopyD2H(mem, b.View()), s.Launch(l))

@@ -249,7 +249,7 @@ func TestLinkTimes(t *testing.T) {
 			marks = append(marks, e)
 		}
 		r.do(s.Record(marks[0]))
-		l := &device.Launch{Kernel: &device.Kernel{Name: "k", Go: func(*device.Args) {}}}
+		l := &device.Launch{Kernel: &device.Kernel{Name: "k", Go: func(*device.Args) {}}, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 		l.Args.Uint32(1)
 		l.Args.Uint32(2)
 		step(s.CopyH2D(v, h))

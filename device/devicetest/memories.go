@@ -217,7 +217,9 @@ func closed(f *fixture) {
 		"FreeStream":        func() error { return d.FreeStream(s.Handle()) },
 		"CopyH2D":           func() error { return d.CopyH2D(s.Handle(), 256, make([]byte, 8)) },
 		"CheckKernels":      func() error { return f.dev.CheckKernels(increment) },
-		"Launch":            func() error { return s.Launch(&device.Launch{Kernel: increment}) },
+		"Launch": func() error {
+			return s.Launch(&device.Launch{Kernel: increment, Grid: [3]uint32{1}, Block: [3]uint32{1}})
+		},
 	} {
 		require.ErrorIs(f, call(), device.ErrClosed, name)
 	}

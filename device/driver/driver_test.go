@@ -36,6 +36,32 @@ func TestGuardTellsHowItEnded(t *testing.T) {
 	require.Contains(t, string(ended.Stack), "Goexit")
 }
 
+// A panic is told in one line with its place, wherever it is wrapped; %+v has the stack.
+func TestAPanicIsOneLineAndItsStackIsAskedFor(t *testing.T) {
+	var args driver.Args
+	args.Uint32(1)
+	for name, c := range map[string]struct {
+		f    func()
+		want string
+	}{
+		"panic":            {func() { panic("bad") }, "panic: bad"},
+		"index":            {func() { _ = make([]int, 0)[args.Len()] }, "panic: runtime error: index out of range"},
+		"Goexit":           {func() { runtime.Goexit() }, "runtime.Goexit was called"},
+		"missing argument": {func() { args.U32(3) }, "panic: the kernel asks for argument 3, the launch has 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cause := driver.Guard(c.f)
+			for _, err := range []error{cause, &driver.Error{Device: "cuda:0", Op: "HostFunc", Err: cause}} {
+				require.ErrorContains(t, err, c.want)
+				require.Regexp(t, `\(at .*driver/driver_test\.go:\d+\)$`, err.Error())
+				require.NotContains(t, err.Error(), "\n")
+				require.Equal(t, err.Error(), fmt.Sprintf("%v", err))
+				require.Regexp(t, `\n\ngoroutine \d+ `, fmt.Sprintf("%+v", err))
+			}
+		})
+	}
+}
+
 func TestArgsAreBounded(t *testing.T) {
 	var a driver.Args
 	for range driver.MaxArgs {

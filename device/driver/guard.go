@@ -12,7 +12,11 @@ type Panic struct {
 	Stack []byte
 }
 
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, p.Stack) }
+// Error is one line, with the place of the panic; Stack and %+v have the way there.
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v%s", p.Value, userCode(p.Stack)) }
+
+// Format implements fmt.Formatter: %+v adds the stack.
+func (p *Panic) Format(s fmt.State, verb rune) { FormatError(s, verb, p) }
 
 // Unwrap is the panic's value if that is an error.
 func (p *Panic) Unwrap() error {
@@ -24,9 +28,13 @@ func (p *Panic) Unwrap() error {
 // runtime.Goexit, as the FailNow of package testing does.
 type Goexit struct{ Stack []byte }
 
+// Error is one line, with the place of the call; Stack and %+v have the way there.
 func (g *Goexit) Error() string {
-	return fmt.Sprintf("runtime.Goexit was called (t.FailNow does that)\n\n%s", g.Stack)
+	return "runtime.Goexit was called, as t.FailNow does" + userCode(g.Stack)
 }
+
+// Format implements fmt.Formatter: %+v adds the stack.
+func (g *Goexit) Format(s fmt.State, verb rune) { FormatError(s, verb, g) }
 
 // Guard runs f on a goroutine of its own while the caller waits, and makes an error of
 // a panic, *Panic, and of the goroutine's end, *Goexit. On a thread that isn't Go's

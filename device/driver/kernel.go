@@ -105,8 +105,17 @@ func (a *Args) Reset() { *a = Args{} }
 // Len is the number of arguments.
 func (a *Args) Len() int { return a.n }
 
-// Arg returns argument i for a driver to read or to resolve.
-func (a *Args) Arg(i int) *Arg { return &a.args[:a.n][i] }
+// Arg returns argument i for a driver to read or to resolve. It panics if there is none.
+func (a *Args) Arg(i int) *Arg {
+	if uint(i) >= uint(a.n) {
+		a.missing(i)
+	}
+	return &a.args[i]
+}
+
+func (a *Args) missing(i int) {
+	panic(fmt.Sprintf("the kernel asks for argument %d, the launch has %d", i, a.n))
+}
 
 // Memory appends a range of device memory.
 func (a *Args) Memory(p Address, bytes int64, access Access) {

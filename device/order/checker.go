@@ -152,13 +152,12 @@ const sweepFrom = 4096 // cells
 // report describes a finding and keeps it. It is called without the mutex.
 func (c *Checker) report(f finding) *Error {
 	e := &Error{First: f.first.describe(), Offset: int64(f.lo), Bytes: int64(f.hi - f.lo)}
-	e.Second = Access{Op: f.second.op, Kernel: f.second.kernel, Write: f.write, Device: f.device.name}
+	e.Second = Access{Op: f.second.op, Kernel: f.second.kernel, Write: f.write, Host: f.stream == nil, Device: f.device.name}
 	e.Second.Place, e.Second.Caller = f.second.place()
-	who := "the host"
 	if f.stream != nil {
 		e.Second.Stream, e.Second.Device = f.stream.name, f.stream.device.name
-		who = e.Second.who()
 	}
+	who := e.Second.who()
 	if f.block != nil {
 		e.Offset -= int64(f.block.lo)
 	}
@@ -170,7 +169,11 @@ func (c *Checker) report(f finding) *Error {
 	if f.recorded {
 		at, _ := f.behind.site.place()
 		e.Event = f.behind.event
-		e.Missing = fmt.Sprintf("%s has not waited for event %q, recorded behind that at %s", who, e.Event, at)
+		event := "an unnamed event"
+		if e.Event != "" {
+			event = fmt.Sprintf("event %q", e.Event)
+		}
+		e.Missing = fmt.Sprintf("%s has not waited for %s, recorded behind that at %s", who, event, at)
 	} else {
 		e.Missing = fmt.Sprintf("no event was recorded behind that, and %s has waited for nothing else", who)
 	}

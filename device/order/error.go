@@ -11,7 +11,9 @@ type Access struct {
 	Op, Kernel string
 	// Write is false for a read.
 	Write bool
-	// Stream is the stream's name; empty for the host.
+	// Host is true for an access by the host, which is on no stream.
+	Host bool
+	// Stream is the stream's name; empty for the host and for a stream without a name.
 	Stream string
 	// Device is the name of the stream's device, or the host access's.
 	Device string
@@ -24,8 +26,11 @@ type Access struct {
 }
 
 func (a *Access) who() string {
-	if a.Stream == "" {
+	switch {
+	case a.Host:
 		return "the host"
+	case a.Stream == "":
+		return "an unnamed stream of " + a.Device
 	}
 	return fmt.Sprintf("stream %q of %s", a.Stream, a.Device)
 }
@@ -35,10 +40,13 @@ func (a *Access) call() string {
 	if a.Kernel != "" {
 		s += " of " + a.Kernel
 	}
-	if a.Stream != "" {
-		s += " on " + a.who()
-	} else {
+	switch {
+	case a.Host:
 		s += " by the host"
+	case a.Stream == "":
+		s += " on " + a.who() + " (name it by StreamOptions.Name)"
+	default:
+		s += " on " + a.who()
 	}
 	s += " (" + a.Place
 	if a.Caller != "" {
@@ -57,7 +65,8 @@ type Error struct {
 	// Missing is the missing edge in words.
 	Missing string
 	// Event is the name of the event that would have ordered the two, if one was
-	// recorded: the first on First's stream behind it.
+	// recorded: the first on First's stream behind it. It is empty for an event without
+	// a name, too.
 	Event string
 	// Hint is what to do, a sentence; often empty.
 	Hint string

@@ -44,6 +44,29 @@ func TestAReportNamesBothSidesAndTheEdge(t *testing.T) {
 	require.Len(t, r.checker.Reports(), 2)
 }
 
+// A stream without a name is not taken for the host, on either side.
+func TestAReportTellsAnUnnamedStreamFromTheHost(t *testing.T) {
+	const unnamed = "on an unnamed stream of fake:0 (name it by StreamOptions.Name)"
+	r := newRig(t, order.Options{})
+	up, compute := r.stream(""), r.stream("")
+	v, h := r.buffer(256), r.pinned(256)
+	r.do(up.CopyH2D(v.View(), h.Bytes()))
+	report := r.reported(reads(compute, v.View()))
+	require.False(t, report.First.Host || report.Second.Host)
+	require.ErrorContains(t, report, "Launch of any "+unnamed)
+	require.ErrorContains(t, report, "CopyH2D "+unnamed)
+	require.Contains(t, report.Missing, "an unnamed stream of fake:0 has waited for nothing else")
+	require.NotContains(t, report.Error(), "the host")
+
+	r.do(up.Record(r.event("")))
+	report = r.reported(r.dev.HostWrites(h.Bytes()))
+	require.False(t, report.First.Host)
+	require.True(t, report.Second.Host)
+	require.ErrorContains(t, report, "HostWrites by the host")
+	require.ErrorContains(t, report, "CopyH2D "+unnamed)
+	require.Contains(t, report.Missing, "the host has not waited for an unnamed event, recorded behind that")
+}
+
 // Only what was waited for orders: not what is submitted first, nor a copy that may
 // block its caller, nor a wait for what was never recorded, for an earlier Record, or
 // for another stream's.

@@ -411,7 +411,7 @@ func (m *machine) access(s *device.Stream, i instr) error {
 	case otherMeans:
 		return s.Uses(m.view(u[0]), mode(u[0].write))
 	}
-	l := device.Launch{Kernel: anyKernel}
+	l := device.Launch{Kernel: anyKernel, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 	for _, x := range u {
 		l.Args.Memory(m.view(x).Address(), int64(x.n), mode(x.write))
 	}

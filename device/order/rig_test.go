@@ -70,7 +70,7 @@ func (r *rig) reported(err error) *order.Error {
 
 // kernel launches one that uses the memories in one way each.
 func kernel(s *device.Stream, in, out []device.View) error {
-	l := device.Launch{Kernel: anyKernel}
+	l := device.Launch{Kernel: anyKernel, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 	for _, v := range in {
 		v.In(&l.Args)
 	}

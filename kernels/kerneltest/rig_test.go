@@ -38,7 +38,7 @@ func TestLaunchesMustFitThePTX(t *testing.T) {
 	require.ErrorContains(t, launch(kernel, 32, memory), "2 arguments, its PTX has 3 parameters")
 	require.ErrorContains(t, launch(kernel, 32, func(a *device.Args) { memory(a); a.Uint64(2) }), "argument 2 has 8 bytes, its PTX parameter 4")
 	require.ErrorContains(t, launch(kernel, 2000, good), "Block is [2000 1 1]")
-	require.ErrorContains(t, launch(kernel, 0, good), "grid [1 1 1] of blocks [0 1 1]")
+	require.ErrorContains(t, launch(kernel, 0, good), "Block is [0 1 1], want at least 1 in x")
 	require.ErrorContains(t, launch(&device.Kernel{Name: "other", Module: module}, 32, good), "other is not an entry point of module test")
 	require.ErrorContains(t, launch(&device.Kernel{Name: "other"}, 32, good), "other has no PTX")
 }

@@ -19,8 +19,9 @@ func grid(l *device.Launch, n int) {
 	l.Grid, l.Block = [3]uint32{blocks(n, threads), 1, 1}, [3]uint32{threads, 1, 1}
 }
 
-// blocks is how many pieces of the given size cover n.
-func blocks(n, size int) uint32 { return uint32((n + size - 1) / size) }
+// blocks is how many pieces of the given size cover n, at least 1: a launch of none is
+// refused.
+func blocks(n, size int) uint32 { return uint32(max(1, (n+size-1)/size)) }
 
 // launched are all that a step launches.
 var launched = append(matMulKernels[:], biasKernel, biasReLUKernel, reluBackwardKernel, columnSumKernel, crossEntropyKernel, adamKernel)
