@@ -40,9 +40,6 @@ func (f *free) get() *Buffer {
 	f.ring[f.head] = nil
 	f.head = (f.head + 1) % len(f.ring)
 	f.n--
-	if f.n > 0 {
-		f.signal()
-	}
 	return b
 }
 
@@ -57,8 +54,8 @@ func (f *free) signal() {
 	}
 }
 
-// wait counts one more who waits, or with -1 one fewer. Behind it get finds what was put
-// before.
+// wait counts one more who waits, or with -1 one fewer: who has got a buffer, or gives up,
+// wakes the next. Behind it get finds what was put before.
 func (f *free) wait(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,9 +22,6 @@ const alignment = 256
 
 // stride is the distance of two neighbours.
 func (o Options) stride(slotBytes int64) int64 {
-	if o.Together <= 1 {
-		return slotBytes
-	}
 	return (slotBytes + alignment - 1) &^ (alignment - 1)
 }
 
