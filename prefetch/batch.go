@@ -35,7 +35,7 @@ type Position struct {
 // use is the window, if b is still valid (P4).
 func (b Batch) use(method string) *window {
 	if b.window == nil {
-		panic("prefetch: Batch." + method + " of the zero Batch")
+		panic("prefetch: Batch." + method + " of the zero Batch, which a range yields together with an error: check err first")
 	}
 	if !b.window.lentTo(b.generation) {
 		b.stale(method)
@@ -44,7 +44,7 @@ func (b Batch) use(method string) *window {
 }
 
 func (b Batch) stale(method string) {
-	panic(fmt.Sprintf("prefetch: Batch.%s after its release (window %d)\n%s", method, b.window.id, &b.window.history))
+	panic(fmt.Sprintf("prefetch: Batch.%s after its release: its loop body has ended, or Release was called; Clone keeps a copy (window %d)\n%s", method, b.window.id, &b.window.history))
 }
 
 // Len is the number of rows, at most the batch size.

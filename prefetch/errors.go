@@ -16,7 +16,7 @@ var (
 	ErrClosed = loader.ErrClosed
 	// ErrBusy is returned by Open, Start, Seek, Restore and the ranges while a Reader or
 	// a range is open, and by Next while another goroutine is in it.
-	ErrBusy = errors.New("prefetch: busy: a range or a Reader is open")
+	ErrBusy = errors.New("prefetch: busy: a range or a Reader is open; a Reader is until its Close, also after ErrEpochEnd")
 	// ErrLeases is found in a *LeaseError.
 	ErrLeases = errors.New("every slot is leased")
 
@@ -101,7 +101,7 @@ type LeaseError struct {
 }
 
 func (e *LeaseError) Error() string {
-	return fmt.Sprintf("prefetch: %d leases outstanding and no slot left: release a batch, clone it, or raise the number of slots\n\t%s",
+	return fmt.Sprintf("prefetch: %d leases outstanding and no slot left: release a batch, clone it, or raise Depth (without a device Memory.HostSlots)\n\t%s",
 		e.Outstanding, strings.Join(e.Taken, "\n\t"))
 }
 

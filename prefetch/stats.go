@@ -158,11 +158,11 @@ type counters struct {
 	before loader.Stats // of the runs that are over
 }
 
-func (c *counters) delivered(w *window) {
+func (c *counters) delivered(w *window, l *loader.Layout) {
 	c.batches.Add(1)
 	c.samples.Add(int64(w.batch.Valid))
-	if w.pinned != nil {
-		c.bytes.Add(int64(len(w.host)))
+	if w.pinned != nil { // nothing was uploaded
+		c.count(w, l)
 	}
 }
 
@@ -170,11 +170,16 @@ func (c *counters) delivered(w *window) {
 func (c *counters) uploaded(windows []*window, l *loader.Layout) {
 	c.uploads.Add(1)
 	for _, w := range windows {
-		_ = copyRows(l, w.batch.N, func(_, bytes int64) error {
-			c.bytes.Add(bytes)
-			return nil
-		})
+		c.count(w, l)
 	}
+}
+
+// count counts the bytes of a batch's rows.
+func (c *counters) count(w *window, l *loader.Layout) {
+	_ = copyRows(l, w.batch.N, func(_, bytes int64) error {
+		c.bytes.Add(bytes)
+		return nil
+	})
 }
 
 // waited counts a wait of Next for a batch, nil if there was none to come.
