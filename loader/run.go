@@ -24,9 +24,10 @@ const none = math.MaxInt64
 // left to open, and Close joins them. Next and Close may be
 // called by different goroutines; calls of Next wait for each other.
 type Run struct {
-	loader *Loader
-	mem    Memory
-	began  time.Time
+	attended atomic.Int64 // since when, after began, somebody waits; 0 if that is not told
+	loader   *Loader
+	mem      Memory
+	began    time.Time
 
 	order    chan *batch   // in order of delivery; nil ends an epoch
 	lineup   lineup        // the batches that are open, and their rows for the workers

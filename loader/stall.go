@@ -79,6 +79,15 @@ func (r *Run) watch(began time.Time) <-chan time.Time {
 // age is how long the producers have had for the next batch while somebody waited for it:
 // a consumer that comes back after hours finds nothing late.
 func (r *Run) age(began time.Time) time.Duration {
+	switch since := r.attended.Load(); {
+	case since == nobody:
+		return 0
+	case since > 0:
+		if from := r.began.Add(time.Duration(since)); from.After(began) {
+			began = from
+		}
+		return min(time.Since(r.waitedSince()), time.Since(began))
+	}
 	return min(time.Since(r.waitedSince()), r.waited+time.Since(began))
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/life"
 )
 
 // A Clone is a copy of a batch in memory of its own, for callers that keep more
@@ -37,7 +38,7 @@ func (b Batch) Clone() (*Clone, error) {
 	}
 	c.buffer = buffer
 	if err := b.copyTo(c); err != nil {
-		return nil, errors.Join(err, b.p.stages.freeBehind(w.stream, buffer))
+		return nil, errors.Join(err, b.p.freeBehind(w.stream, buffer))
 	}
 	return c, nil
 }
@@ -62,14 +63,21 @@ func (b Batch) copyTo(c *Clone) error {
 	return nil
 }
 
-// freeBehind frees a buffer that work submitted to stream may still use.
-func (g *stages) freeBehind(stream *device.Stream, buffer *device.Buffer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), g.sizes.options.CloseTimeout)
+// freeBehind frees a buffer that work submitted to stream may still use: now, or by a
+// goroutine if the work takes longer than Options.CloseTimeout.
+func (p *Prefetcher) freeBehind(stream *device.Stream, buffer *device.Buffer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), p.closeTimeout())
 	defer cancel()
-	if err := stream.Synchronize(ctx); err != nil {
-		return err
+	err := stream.Synchronize(ctx)
+	if err == nil {
+		return buffer.Close()
 	}
-	return buffer.Close()
+	p.life.must(life.Use)
+	go func() { // ends when the device's work does
+		_ = p.stages.host.Synchronize(context.Background())
+		p.notes.keep(errors.Join(buffer.Close(), p.unuse()))
+	}()
+	return err
 }
 
 // Field returns the field of that name, and panics if there is none.

@@ -123,6 +123,9 @@ func (p *Prefetcher) freeLast() error {
 	if p.results != nil {
 		err = p.results.release()
 	}
+	for _, d := range p.unfreed { // nobody adds to them any more
+		err = errors.Join(err, d.release())
+	}
 	return errors.Join(err, p.stages.releaseLast())
 }
 

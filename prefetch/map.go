@@ -333,8 +333,8 @@ func (m *mapping) deliver(r *result) {
 
 // end is the natural end, if it is one.
 func (m *mapping) end() {
-	if m.err == errEpochOver && m.reader.begun {
-		m.p.place.move(loader.Cursor{Epoch: m.reader.epoch + 1})
+	if m.err == errEpochOver && m.reader.over {
+		m.p.place.move(m.reader.end)
 	}
 }
 
@@ -428,6 +428,11 @@ func (m *mapping) drop(ctx context.Context) {
 		p.mu.Unlock()
 		go func() { // the reaper: it ends when the device's work does
 			err := free(context.Background())
+			if err != nil { // Close tries again
+				p.mu.Lock()
+				p.unfreed = append(p.unfreed, d)
+				p.mu.Unlock()
+			}
 			p.mu.Lock()
 			p.reapers = slices.DeleteFunc(p.reapers, func(c chan struct{}) bool { return c == done })
 			p.mu.Unlock()

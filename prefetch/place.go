@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/leat-go/leat/loader"
@@ -39,6 +40,7 @@ func (p *place) set(cursor loader.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cursor = cursor
+	p.replaced.cut(cursor)                               // what comes next is counted anew
 	if p.replaced.before(cursor) != cursor.Substituted { // a state knows of others
 		p.replaced = p.replaced[:0]
 	}
@@ -74,6 +76,11 @@ func (r *replaced) note(at loader.Cursor) {
 	if at.Substituted > last.Substituted {
 		*r = append(*r, at)
 	}
+}
+
+// cut forgets what lies behind a place.
+func (r *replaced) cut(place loader.Cursor) {
+	*r = slices.DeleteFunc(*r, func(at loader.Cursor) bool { return at.Epoch == place.Epoch && at.Position > place.Position })
 }
 
 // before is how many samples before a place were replaced.

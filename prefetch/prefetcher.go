@@ -27,6 +27,7 @@ type Prefetcher struct {
 	results   *results // made by the first Map
 	closeOnce hold.Once
 	watch     invariants.Watch
+	unfreed   []*results      // which a reaper could not free; guarded by mu
 	reapers   []chan struct{} // each closed when what a Map has left is freed; guarded by mu
 }
 

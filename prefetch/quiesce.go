@@ -37,13 +37,37 @@ func (p *Prefetcher) Quiesce(ctx context.Context) error {
 	case p.life.state().Reader == life.Mapping:
 		return ErrBusy
 	}
+	ctx, cancel := p.untilClosed(ctx)
+	defer cancel()
 	if err := p.pause(ctx); err != nil {
 		return err
 	}
 	if err := p.stages.drain(ctx); err != nil {
-		return err
+		return causeOf(ctx, err)
 	}
 	return awaitReapers(ctx, p)
+}
+
+// untilClosed is a context that ends with ctx or when the Prefetcher is closed, with
+// ErrClosed as its cause then: Close does not wait for who waits under it.
+func (a *lookahead) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // ends with the context, which the caller cancels
+		select {
+		case <-a.closed:
+			cancel(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// causeOf is why ctx has ended, or err if it has not.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // awaitReapers waits for what Maps have left to a reaper.

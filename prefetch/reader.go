@@ -17,10 +17,13 @@ type Reader struct {
 	p      *Prefetcher
 	err    error         // what Next returns for ever; guarded by p.turn
 	left   chan struct{} // closed by Close, which wakes Next
+	ended  chan struct{} // closed when Close has set err for good
 	closed hold.Once
 	// epoch is the one that it reads; begun says that a batch of it was delivered.
 	epoch int
 	begun bool
+	over  bool          // the epoch's end was reached,
+	end   loader.Cursor // which is this
 	// ahead is set for a reader whose batches count as delivered only later, when
 	// their results are: it doesn't move the cursor.
 	ahead    bool
@@ -35,7 +38,7 @@ func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
 		return nil, err
 	}
 	defer p.turn.Unlock()
-	r := &Reader{p: p, left: make(chan struct{})}
+	r := &Reader{p: p, left: make(chan struct{}), ended: make(chan struct{})}
 	if err := p.ready(ctx); err != nil {
 		p.life.must(life.EndRead)
 		if a, ok := err.(again); ok {
@@ -77,9 +80,19 @@ func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 
 func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	p := r.p
+	select {
+	case <-r.ended: // others may read by now
+		return Batch{}, r.err
+	default:
+	}
 	for !p.turn.TryLock() {
 		if err := p.mayRead(ctx); err != nil { // it is Close
 			return Batch{}, err
+		}
+		select {
+		case <-r.left:
+			return Batch{}, ErrClosed
+		default:
 		}
 		if !p.quiescing.Load() {
 			return Batch{}, ErrBusy
@@ -142,7 +155,8 @@ func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
 			return nil, err
 		case p.run.epoch <= r.epoch: // it was over when the last reader left it
 		case r.begun || p.place.at().Position == 0:
-			r.move(p.run.at)
+			r.over, r.end = true, p.run.at
+			r.move(r.end)
 			return nil, err
 		default: // nobody knew that the cursor was behind the last of the samples
 			p.place.move(p.run.at)
@@ -165,7 +179,9 @@ func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 	now := from
 	w, err, there := p.run.poll()
 	if !there {
+		p.run.batches.Attended(true)
 		w, err = p.run.next(ctx, r.left, p.closed)
+		p.run.batches.Attended(false)
 		now = time.Now()
 	}
 	if !there || len(p.run.waits) > 0 {
@@ -248,6 +264,7 @@ func (r *Reader) stop(cancelled bool) error {
 	if r.err == nil {
 		r.err = ErrClosed
 	}
+	close(r.ended)
 	keep := !cancelled && !failed && p.run != nil && !p.run.over && p.run.at == p.place.at()
 	if p.place.finished() || r.err == errEpochOver && !p.stages.ahead {
 		keep = false // the run is at its end

@@ -59,6 +59,7 @@ func startRun(ctx context.Context, g *stages, ld *loader.Loader, at loader.Curso
 	r := &run{stages: g, at: at, epoch: at.Epoch}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.batches = ld.Start(r.ctx, at, g.pinned)
+	r.batches.Attended(false)
 	r.items = make(chan *window, 2*len(g.windows)+1) // before each there may be an epoch's end
 	r.drained = newDrained()
 	if g.ring != nil {
