@@ -113,3 +113,18 @@ func TestCopiesBeforeATransformAreMeasured(t *testing.T) {
 		r.close()
 	})
 }
+
+// Full neighbours travel in one copy, and a batch that lacks rows field by field.
+func TestNeighboursTravelInOneCopyAndShortBatchesByField(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := canary{n: 7, width: 8, read: func(context.Context, int) error { time.Sleep(time.Millisecond); return nil }}
+		r := newRig(t, slow, adversarial(time.Millisecond), 2, loader.Options{Workers: 1, Last: loader.Keep},
+			prefetch.Options{Depth: 1, BatchesPerCopy: 4, Memory: prefetch.Memory{HostSlots: 4}})
+		require.NoError(t, r.pf.Start(t.Context()))
+		time.Sleep(time.Second) // the first is there, and the others wait for its slot
+		require.NoError(t, r.epochs(1, 0))
+		require.EqualValues(t, 2, r.pf.Stats().Uploads)
+		require.EqualValues(t, 1+1+2, r.tap.Count(devicetest.CopyH2D))
+		r.close()
+	})
+}

@@ -84,43 +84,52 @@ func (d *inside) SynchronizeEvent(ctx context.Context, e driver.Event) error {
 // uploader that looks for a slot: neither does after Quiesce, also where a batch is
 // released meanwhile.
 func TestQuiescedNobodyAsksForASlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		co := adversarial(time.Millisecond)
-		co.Model.ComputeEngines = 2
-		drv, err := cpu.New(co)
-		require.NoError(t, err)
-		waiting := &inside{Device: drv}
-		r := newRigOn(t, waiting, cpuSpin, canary{n: 40, width: 8}, 2, plain,
-			prefetch.Options{Depth: 2, BatchesPerCopy: 1, Streams: prefetch.Streams{Compute: 2}})
-		rd, err := r.pf.Open(t.Context())
-		require.NoError(t, err)
-		var all []reading
-		next := func(busy time.Duration) prefetch.Batch {
-			t.Helper()
-			b, err := rd.Next(t.Context())
+	for _, meanwhile := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			co := adversarial(time.Millisecond)
+			co.Model.ComputeEngines = 2
+			drv, err := cpu.New(co)
 			require.NoError(t, err)
-			all = append(all, r.read(b, busy))
-			return b
-		}
-		a, b := next(time.Minute), next(time.Minute)
-		a.Release()
-		time.Sleep(time.Second)
-		require.EqualValues(t, 1, waiting.n.Load(), "the slot is watched")
-		require.NoError(t, r.pf.Quiesce(t.Context()))
-		require.Zero(t, waiting.n.Load())
-		asked, waits := r.tap.Count(devicetest.EventDone), r.tap.Count(devicetest.SynchronizeEvent)
-		b.Release()
-		time.Sleep(time.Second)
-		require.Equal(t, asked, r.tap.Count(devicetest.EventDone))
-		require.Equal(t, waits, r.tap.Count(devicetest.SynchronizeEvent))
-		require.Zero(t, waiting.n.Load())
-		for range 18 {
-			next(0).Release()
-		}
-		require.NoError(t, rd.Close())
-		r.sequence(all, 1)
-		r.close()
-	})
+			waiting := &inside{Device: drv}
+			r := newRigOn(t, waiting, cpuSpin, canary{n: 40, width: 8}, 2, plain,
+				prefetch.Options{Depth: 2, BatchesPerCopy: 1, Streams: prefetch.Streams{Compute: 2}})
+			rd, err := r.pf.Open(t.Context())
+			require.NoError(t, err)
+			var all []reading
+			next := func(busy time.Duration) prefetch.Batch {
+				t.Helper()
+				b, err := rd.Next(t.Context())
+				require.NoError(t, err)
+				all = append(all, r.read(b, busy))
+				return b
+			}
+			a, b := next(time.Minute), next(time.Minute)
+			a.Release()
+			if !meanwhile {
+				b.Release()
+			}
+			time.Sleep(time.Second)
+			require.Positive(t, waiting.n.Load(), "slots are watched")
+			require.NoError(t, r.pf.Quiesce(t.Context()))
+			require.Zero(t, waiting.n.Load())
+			asked, waits := r.tap.Count(devicetest.EventDone), r.tap.Count(devicetest.SynchronizeEvent)
+			if meanwhile {
+				b.Release()
+			}
+			time.Sleep(time.Second)
+			require.NoError(t, r.pf.Quiesce(t.Context()), "it is at rest")
+			require.Equal(t, asked, r.tap.Count(devicetest.EventDone))
+			require.Equal(t, waits, r.tap.Count(devicetest.SynchronizeEvent))
+			require.Zero(t, waiting.n.Load())
+			time.Sleep(2 * time.Minute) // compute is done with both, and nobody has seen it
+			for range 18 {
+				next(0).Release()
+			}
+			require.NoError(t, rd.Close())
+			r.sequence(all, 1)
+			r.close()
+		})
+	}
 }
 
 // far is a device that is a peer of r's, behind a Tap of its own.
