@@ -54,6 +54,8 @@ func TestAFieldsMistakeIsToldOnce(t *testing.T) {
 	}
 	require.Equal(t, []string{"a valid element type"}, want(1, x(), loader.Field{Name: "x"}), "not the name that it has, too")
 	require.Equal(t, []string{"dimensions of 0 or more"}, want(1, x(3, -1)))
+	_, err := loader.NewLayout([]loader.Field{x(), {Name: "a"}}, 1)
+	require.EqualError(t, err, "loader: Fields[1] (a) is without a DType, want a valid element type")
 }
 
 func TestAnOrderOfNothingPanics(t *testing.T) {

@@ -3,6 +3,7 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -73,11 +74,15 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Sample < 0 {
-		return fmt.Sprintf("loader: epoch %d, batch %d: %s: %v", e.Epoch, e.Batch, e.Stage, e.Err)
+	cause := fmt.Sprint(e.Err)
+	if _, ok := e.Err.(*OnePassError); ok {
+		cause = strings.TrimPrefix(cause, "loader: ") // which stands in front already
 	}
-	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s: %v",
-		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, e.Err)
+	if e.Sample < 0 {
+		return fmt.Sprintf("loader: epoch %d, batch %d: %s: %s", e.Epoch, e.Batch, e.Stage, cause)
+	}
+	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s: %s",
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, cause)
 }
 
 // Unwrap returns the cause, in which ErrEpochEnd, ErrEnd and ErrClosed are not found:

@@ -111,6 +111,8 @@ func (f Field) rowBytes(i int) (int64, error) {
 	switch {
 	case f.Name == "":
 		return 0, &OptionError{Option: f.option(i), Value: "without a name", Want: "a name"}
+	case f.DType == dtype.Invalid:
+		return 0, &OptionError{Option: f.option(i), Value: "without a DType", Want: "a valid element type"}
 	case !f.DType.Valid():
 		return 0, &OptionError{Option: f.option(i), Value: f.DType, Want: "a valid element type"}
 	case slices.ContainsFunc(f.Shape, func(dim int) bool { return dim < 0 }):

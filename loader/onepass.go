@@ -84,7 +84,7 @@ func misplaced(at, want Cursor) *OnePassError {
 
 const (
 	beginAgain    = "; FromSeqFunc makes an Iterable that can begin again"
-	reasonEnded   = "it has ended, and has no other samples to give" + beginAgain
+	reasonEnded   = "it has ended, and has no other samples to give" + beginAgain + ", or state Epochs: 1 to end with it"
 	reasonBusy    = "another Run reads it, which must be closed first"
 	reasonClaimed = "another pipeline has it"
 	reasonClosed  = "it is closed"

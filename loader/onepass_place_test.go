@@ -62,7 +62,7 @@ func TestASourceOfOnePassSaysWhereItStands(t *testing.T) {
 		require.Equal(t, loader.ErrEpochEnd, err)
 		require.Empty(t, why(t, l, loader.Cursor{Position: 6}), "just before the end")
 		require.Empty(t, why(t, l, loader.Cursor{Epoch: 1}))
-		require.Equal(t, "it has ended, and has no other samples to give"+otherSource, why(t, l, loader.Cursor{Epoch: 2}))
+		require.Equal(t, "it has ended, and has no other samples to give"+otherSource+", or state Epochs: 1 to end with it", why(t, l, loader.Cursor{Epoch: 2}))
 		require.Equal(t, "it is at epoch 1, position 0, and cannot be read from epoch 0, position 4"+otherSource,
 			why(t, l, loader.Cursor{Position: 4}))
 		require.NoError(t, run.Close())

@@ -147,7 +147,8 @@ func TestASecondPassOverASourceOfOnePassIsRefused(t *testing.T) {
 	_, err = readEpoch(l, run, mem)
 	require.ErrorAs(t, err, &once)
 	require.Equal(t, loader.Cursor{Epoch: 1}, once.Want)
-	require.ErrorContains(t, err, "it has ended")
+	require.EqualError(t, err, "loader: epoch 1, batch 0, sample 0 (position 0): iterate: a source that gives its samples once: it has ended, and has no other samples to give"+
+		"; FromSeqFunc makes an Iterable that can begin again, or state Epochs: 1 to end with it")
 	require.NotContains(t, once.Error(), "position 0", "which is where it stands")
 	require.NoError(t, run.Close())
 	require.NoError(t, l.Close())

@@ -52,18 +52,31 @@ func (s State) Cursor() Cursor {
 // StateError is a part of a State, or of a place in the data, that does not fit the
 // Loader.
 type StateError struct {
-	// Field is the field of State, or Cursor for a place that is no state.
+	// Field is the field of State, or Cursor for a place that is no state. Where State's
+	// JSON cannot be read it is the key.
 	Field string
-	// Got is the state's value, Want what this Loader has or accepts.
+	// Got is the state's value, Want what this Loader has or accepts. A key that is
+	// missing has no Got, one that is not known no Want.
 	Got, Want any
+
+	zero bool // the whole State is
 }
 
 // Error implements error.
 func (e *StateError) Error() string {
+	switch {
+	case e.Got == nil:
+		return fmt.Sprintf("loader: the state has no %q", e.Field)
+	case e.Want == nil:
+		return fmt.Sprintf("loader: the state has a key %q, which is not known", e.Field)
+	}
 	switch e.Field {
 	case "Version":
-		if e.Got == 0 {
+		switch {
+		case e.zero:
 			return "loader: the state is the zero value: none was saved in it, or it was not read from its file"
+		case e.Got == 0:
+			return "loader: the state has no version"
 		}
 		return fmt.Sprintf("loader: the state is of version %v, this program reads version %v", e.Got, e.Want)
 	case "Samples":
@@ -117,7 +130,7 @@ func (l *Loader) StateAt(at Cursor) State {
 func (l *Loader) Check(s State) error {
 	if s.Version != stateVersion {
 		// The other fields may mean something else.
-		return &StateError{Field: "Version", Got: s.Version, Want: stateVersion}
+		return &StateError{Field: "Version", Got: s.Version, Want: stateVersion, zero: s == State{}}
 	}
 	var errs []error
 	check := func(ok bool, field string, got, want any) bool {

@@ -123,6 +123,7 @@ func TestAStateSaysWhatDoesNotFit(t *testing.T) {
 		want   string
 	}{
 		{dataset, func(s *loader.State) { *s = loader.State{} }, "loader: the state is the zero value: none was saved in it, or it was not read from its file"},
+		{dataset, func(s *loader.State) { s.Version = 0 }, "loader: the state has no version"},
 		{dataset, func(s *loader.State) { s.Version = 1 }, "loader: the state is of version 1, this program reads version 2"},
 		{dataset, func(s *loader.State) { s.Samples, s.Position = 1000, 1000 }, "loader: the dataset has 999 samples, the state was saved with 1000"},
 		{dataset, func(s *loader.State) { s.Samples = 0 }, "loader: the dataset has 999 samples, the state was saved with an Iterable"},
