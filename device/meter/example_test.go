@@ -69,8 +69,9 @@ func ExampleMeter() {
 		check(batch.Stream().Launch(&launch))
 
 		check(losses.Push(batch.Stream(), loss.View()))
-		_, _, err := losses.Latest() // what has arrived by now, for a log
+		value, step, err := losses.Latest() // what has arrived by now; step 0 if nothing has
 		check(err)
+		_, _ = value, step // for a log
 	}
 	check(compute.Synchronize(ctx)) // so that the last one has arrived
 	value, step, err := losses.Latest()
