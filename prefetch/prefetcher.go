@@ -112,7 +112,7 @@ func (p *Prefetcher) State() loader.State { return p.loader.StateAt(p.place.at()
 // another dataset, seed or version, or where Seek would.
 func (p *Prefetcher) Restore(st loader.State) error {
 	if err := p.loader.Check(st); err != nil {
-		return fmt.Errorf("prefetch: Restore: the state does not fit: %w", err)
+		return p.unlessClosed(fmt.Errorf("prefetch: Restore: the state does not fit: %w", err))
 	}
 	to := st.Cursor()
 	if p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
@@ -130,11 +130,20 @@ func (p *Prefetcher) Seek(epoch int, position int64) error {
 	to := p.loader.StateAt(loader.Cursor{})
 	to.Epoch, to.Position = epoch, position
 	if err := p.loader.Check(to); err != nil {
-		return fmt.Errorf("prefetch: Seek: %w", err)
+		return p.unlessClosed(fmt.Errorf("prefetch: Seek: %w", err))
 	}
 	cursor := to.Cursor()
 	cursor.Substituted = p.place.substituted(cursor)
 	return p.seek(p.place.claim.Normalize(cursor))
+}
+
+// unlessClosed is err, or ErrClosed if the Prefetcher is closed: a source that gives its
+// samples once is closed with it, and then has no place.
+func (p *Prefetcher) unlessClosed(err error) error {
+	if p.isClosed() {
+		return ErrClosed
+	}
+	return err
 }
 
 func (p *Prefetcher) seek(cursor loader.Cursor) error {

@@ -20,7 +20,7 @@ import (
 // delivered, or where Restore or Seek has put it.
 func (p *Prefetcher) All(ctx context.Context) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
-		for !p.place.finished() && p.epoch(ctx, yield) {
+		for !p.place.finished() && p.epoch(ctx, false, yield) {
 		}
 	}
 }
@@ -28,7 +28,8 @@ func (p *Prefetcher) All(ctx context.Context) iter.Seq2[Batch, error] {
 // Epochs yields the number of each epoch that is left, from 0, and its batches. The first
 // may be one of which a part was delivered already. An error of the batches ends the
 // epochs too. A body that leaves an epoch's batches and goes on to the next number leaves
-// out the rest of the epoch; one that leaves both loops keeps the position.
+// out the rest of the epoch; one that leaves both loops keeps the position. A stream that was
+// left behind its last sample is not known to be at its end: its epoch comes with no batches.
 func (p *Prefetcher) Epochs(ctx context.Context) iter.Seq2[int, iter.Seq2[Batch, error]] {
 	return func(yield func(int, iter.Seq2[Batch, error]) bool) {
 		for !p.place.finished() {
@@ -37,7 +38,7 @@ func (p *Prefetcher) Epochs(ctx context.Context) iter.Seq2[int, iter.Seq2[Batch,
 				if failed || p.Epoch() != epoch {
 					return
 				}
-				p.epoch(ctx, func(b Batch, err error) bool {
+				p.epoch(ctx, true, func(b Batch, err error) bool {
 					failed = failed || err != nil
 					return yield(b, err)
 				})
@@ -59,7 +60,7 @@ func (p *Prefetcher) Epochs(ctx context.Context) iter.Seq2[int, iter.Seq2[Batch,
 // Batches yields what is left of the current epoch. With all of the loader's Epochs
 // delivered it yields nothing.
 func (p *Prefetcher) Batches(ctx context.Context) iter.Seq2[Batch, error] {
-	return func(yield func(Batch, error) bool) { p.epoch(ctx, yield) }
+	return func(yield func(Batch, error) bool) { p.epoch(ctx, false, yield) }
 }
 
 // Pass yields the batches of one whole epoch, the first, wherever the cursor stands: for
@@ -70,18 +71,20 @@ func (p *Prefetcher) Pass(ctx context.Context) iter.Seq2[Batch, error] {
 			yield(Batch{}, err)
 			return
 		}
-		p.epoch(ctx, yield)
+		p.epoch(ctx, false, yield)
 	}
 }
 
 // epoch yields what is left of the current epoch, and reports whether that has come to its
-// end.
-func (p *Prefetcher) epoch(ctx context.Context, yield func(Batch, error) bool) (whole bool) {
+// end. Of a stream nobody knows that nothing is left before it is asked for more: then the
+// next epoch is yielded in its place, unless begun says that this one counts.
+func (p *Prefetcher) epoch(ctx context.Context, begun bool, yield func(Batch, error) bool) (whole bool) {
 	r, err := p.Open(ctx)
 	if err != nil {
 		yield(Batch{}, err)
 		return false
 	}
+	r.begun = begun
 	failed := false
 	defer func() { p.notes.keep(r.close(failed)) }()
 	for {

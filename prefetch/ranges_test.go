@@ -259,6 +259,55 @@ func TestBothLoopsLeftKeepThePosition(t *testing.T) {
 	})
 }
 
+// A stream that was left behind its last batch is not known to be at its end. Its epoch comes
+// once more, empty, and the next one under its own number.
+func TestEpochsOfAStreamLeftBehindItsLastBatch(t *testing.T) {
+	for form, open := range pipelines {
+		for _, way := range []string{"both loops", "the inner", "restore"} {
+			t.Run(form+"/"+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					lo := loader.Options{Workers: 2, Epochs: 3}
+					r := newRig(t, canary{n: 8, width: 7}, adversarial(0), 4, lo, prefetch.Options{})
+					begin := func() {
+						require.NoError(t, r.pf.Close())
+						ld, err := loader.NewIterable(stream(r.data, nil), 4, lo)
+						require.NoError(t, err)
+						r.pf, err = open(r, ld)
+						require.NoError(t, err)
+					}
+					begin()
+					got := [3][]turn{}
+					left := false
+					loop := func() {
+						for epoch, batches := range r.pf.Epochs(t.Context()) {
+							if epoch == 0 && !left {
+								left = true
+								got[epoch] = append(got[epoch], some(t, batches, 2, "break")...)
+								if way != "the inner" {
+									return
+								}
+							}
+							got[epoch] = append(got[epoch], some(t, batches, -1, "")...)
+						}
+					}
+					loop()
+					if way == "restore" {
+						state := r.pf.State()
+						begin()
+						require.NoError(t, r.pf.Restore(state))
+					}
+					loop()
+					for epoch := range got {
+						require.Equal(t, turns(3, 2)[2*epoch:][:2], got[epoch], "epoch %d", epoch)
+					}
+					require.Equal(t, 3, r.pf.Epoch())
+					r.close()
+				})
+			})
+		}
+	}
+}
+
 // The first epoch is what a state in its middle has left of it.
 func TestEpochsBeginInTheMiddleOfOne(t *testing.T) {
 	eachForm(t, 3, func(t *testing.T, pf *prefetch.Prefetcher) {

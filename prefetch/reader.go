@@ -19,7 +19,7 @@ type Reader struct {
 	left   chan struct{} // closed by Close, which wakes Next
 	ended  chan struct{} // closed when Close has set err for good
 	closed hold.Once
-	// epoch is the one that it reads; begun says that a batch of it was delivered.
+	// epoch is the one that it reads; begun says that a batch of it was delivered, or may have been.
 	epoch int
 	begun bool
 	over  bool          // the epoch's end was reached,

@@ -216,4 +216,14 @@ func TestAClosedPrefetcherIsNotMoved(t *testing.T) {
 			})
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // a source that is closed with it
+		ld, err := loader.NewIterable(newOnce(canary{n: 8, width: 4}).iterable(), 4, loader.Options{Epochs: 1})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{})
+		require.NoError(t, err)
+		before := pf.State()
+		require.NoError(t, pf.Close())
+		require.Equal(t, prefetch.ErrClosed, pf.Seek(0, 0))
+		require.Equal(t, prefetch.ErrClosed, pf.Restore(before))
+	})
 }
