@@ -12,8 +12,10 @@ import (
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/device/devicetest"
 	"github.com/leat-go/leat/device/order"
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/prefetch/chain"
 )
 
 // A bench is what a program's pipelines run on: an unkind device that may fail, a
@@ -98,6 +100,21 @@ func (b *bench) transform(kind string) *prefetch.Transform {
 		return t
 	}
 	in := fields(b.data.Width, b.data.Empty)
+	if kind == "is a chain" {
+		t, err := chain.New(in, chain.Convert("bytes", dtype.Float32), chain.Convert("bytes", dtype.Uint8)) // exact there and back
+		if err != nil {
+			panic(err)
+		}
+		apply := t.Apply
+		t.Apply = func(s *device.Stream, out, in prefetch.Fields) error {
+			if err := b.badly(in.Position()); err != nil {
+				return err
+			}
+			return apply(s, out, in)
+		}
+		b.transforms[kind] = t
+		return t
+	}
 	out := append([]loader.Field(nil), in...)
 	for i := range out {
 		out[i] = in[len(in)-1-i] // in another order, so in other places
@@ -109,10 +126,8 @@ func (b *bench) transform(kind string) *prefetch.Transform {
 		t.Scratch = in
 	}
 	t.Apply = func(s *device.Stream, out, in prefetch.Fields) error {
-		if bad, ok := find(b.bad, in.Position().Batch, in.Position().Epoch); ok {
-			if _, err := bad.meet(context.Background()); err != nil {
-				return err
-			}
+		if err := b.badly(in.Position()); err != nil {
+			return err
 		}
 		for _, f := range t.Out {
 			from := in.Field(f.Name).View
@@ -129,6 +144,16 @@ func (b *bench) transform(kind string) *prefetch.Transform {
 		return nil
 	}
 	return t
+}
+
+// badly is what goes wrong with a batch in a transform.
+func (b *bench) badly(at prefetch.Position) error {
+	bad, ok := find(b.bad, at.Batch, at.Epoch)
+	if !ok {
+		return nil
+	}
+	_, err := bad.meet(context.Background())
+	return err
 }
 
 // rest waits for all work on both devices.

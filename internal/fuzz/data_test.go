@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,8 @@ type data struct {
 	Width    int
 	Empty    bool // with a field of no bytes
 	Iterable bool
+	Form     string    // of an iterable: "", FromSeqFunc, or FromSeq, which gives its samples once
+	Closers  bool      // an iterable's samples are io.Closers
 	Troubles []trouble // of samples
 	Iterator []trouble // of an iterable's iterator
 }
@@ -32,6 +35,12 @@ func (d data) String() string {
 	what := "dataset"
 	if d.Iterable {
 		what = "iterable"
+		if d.Form != "" {
+			what += " by " + d.Form
+		}
+		if d.Closers {
+			what += " of closers"
+		}
 	}
 	s := fmt.Sprintf("%s of %d samples", what, d.Samples)
 	if d.Iterable && d.Odd > 0 {
@@ -63,6 +72,11 @@ func drawData(t *rapid.T, sampleKinds, iteratorKinds []kind) data {
 		d.Troubles = drawTroubles(t, "troubles", d.Samples, 3, sampleKinds...)
 	}
 	if d.Iterable {
+		d.Closers = rapid.Bool().Draw(t, "closers")
+		if rapid.Bool().Draw(t, "function") {
+			d.Form = "FromSeqFunc"
+			iteratorKinds = slices.DeleteFunc(slices.Clone(iteratorKinds), func(k kind) bool { return k == yieldsNil }) // it has no samples that are none
+		}
 		d.Odd = rapid.IntRange(0, d.Samples-1).Draw(t, "odd")
 		if len(iteratorKinds) > 0 && trouble%2 == 1 {
 			d.Iterator = drawTroubles(t, "iterator", d.Samples+1, 2, iteratorKinds...)
@@ -152,8 +166,42 @@ type source struct {
 	workers int
 	inside  atomic.Int32 // goroutines in samples' code
 	over    atomic.Bool  // no call may come any more
+	open    atomic.Int32 // samples that were yielded, and are neither encoded nor closed
 	mu      sync.Mutex
-	seen    error // the first rule that the caller broke
+	seen    error             // the first rule that the caller broke
+	once    bool              // no sample may be read again
+	reads   map[[2]int64]bool // by epoch and position, since what was read ahead was last given up
+}
+
+// readOnce notes a read of what nobody has given up.
+func (s *source) readOnce(epoch int, position int64) {
+	s.mu.Lock()
+	again := s.once && s.reads[[2]int64{int64(epoch), position}]
+	if s.reads == nil {
+		s.reads = make(map[[2]int64]bool)
+	}
+	s.reads[[2]int64{int64(epoch), position}] = true
+	s.mu.Unlock()
+	if again {
+		s.accuse("position %d of epoch %d is read again, though the pipeline had read it ahead", position, epoch)
+	}
+}
+
+// forget notes that what was read ahead is given up. From here on, or not yet, what is
+// read may be read only once.
+func (s *source) forget(once bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.once = once
+	clear(s.reads)
+}
+
+// left requires that every sample was encoded or closed.
+func (s *source) left() error {
+	if n := s.open.Load(); n != 0 && !s.yieldsOn(-1) {
+		return fmt.Errorf("%d samples are neither encoded nor closed", n)
+	}
+	return nil
 }
 
 func (s *source) accuse(format string, args ...any) {
@@ -176,11 +224,20 @@ type iterated struct{ *source }
 
 // loader makes the loader of a source.
 func (s *source) loader(o options) (*loader.Loader, error) {
-	if s.Iterable {
+	switch {
+	case s.Form == "FromSeqFunc":
+		return loader.NewIterable(loader.FromSeqFunc(s.Fields(), func(ctx context.Context, pass loader.Pass) iter.Seq2[loader.Encoder, error] {
+			return iterated{s}.Samples(ctx, pass.Epoch)
+		}, encode), o.BatchSize, o.Options)
+	case s.Form == "FromSeq":
+		return loader.NewIterable(loader.FromSeq(s.Fields(), iterated{s}.Samples(context.Background(), 0), encode), o.BatchSize, o.Options)
+	case s.Iterable:
 		return loader.NewIterable(iterated{s}, o.BatchSize, o.Options)
 	}
 	return loader.New(indexed{s}, o.BatchSize, o.Options)
 }
+
+func encode(ctx context.Context, e loader.Encoder, row *loader.Row) error { return e.Encode(ctx, row) }
 
 func (s *source) Fields() []loader.Field { return fields(s.Width, s.Empty) }
 
@@ -202,6 +259,7 @@ func (s *source) write(ctx context.Context, index int, row *loader.Row) error {
 	if s.over.Load() {
 		s.accuse("sample %d is read after Close", index)
 	}
+	s.readOnce(row.Epoch(), row.Position())
 	skip := -1
 	if t, ok := s.at(index, row.Epoch()); ok {
 		var err error
@@ -229,16 +287,41 @@ func (s *source) write(ctx context.Context, index int, row *loader.Row) error {
 
 // element is a sample of an iterable.
 type element struct {
-	s       *source
-	index   int
-	encoded *atomic.Bool
+	s     *source
+	index int
+	ended *atomic.Bool // encoded or closed
 }
 
 func (e element) Encode(ctx context.Context, row *loader.Row) error {
-	if e.encoded.Swap(true) {
-		e.s.accuse("sample %d is encoded twice", e.index)
-	}
+	e.end("encoded")
 	return e.s.write(ctx, e.index, row)
+}
+
+func (e element) end(how string) {
+	if e.ended.Swap(true) {
+		e.s.accuse("sample %d is %s, and has been encoded or closed before", e.index, how)
+	}
+	if e.s.Closers {
+		e.s.open.Add(-1)
+	}
+}
+
+// closer is an element that is to be closed where it is not encoded.
+type closer struct{ element }
+
+func (c closer) Close() error {
+	c.end("closed")
+	return nil
+}
+
+// element makes a sample.
+func (s *source) element(index int) loader.Encoder {
+	e := element{s, index, new(atomic.Bool)}
+	if s.Closers {
+		s.open.Add(1)
+		return closer{e}
+	}
+	return e
 }
 
 func (s iterated) Samples(ctx context.Context, epoch int) iter.Seq2[loader.Encoder, error] {
@@ -279,9 +362,9 @@ func (s iterated) Samples(ctx context.Context, epoch int) iter.Seq2[loader.Encod
 			if i == int(s.length(epoch)) {
 				return
 			}
-			if !yield(element{s.source, i, new(atomic.Bool)}, nil) {
+			if !yield(s.element(i), nil) {
 				if s.yieldsOn(epoch) {
-					yield(element{s.source, i + 1, new(atomic.Bool)}, nil)
+					yield(s.element(i+1), nil)
 				}
 				return
 			}
@@ -313,9 +396,10 @@ func (s *source) troubled(ctx context.Context, t trouble, yield func(loader.Enco
 	return true
 }
 
+// yieldsOn is whether the iterator does so in an epoch, or in any if that is -1.
 func (s *source) yieldsOn(epoch int) bool {
 	for _, t := range s.Iterator {
-		if t.Kind == yieldsOn && (t.Epoch < 0 || t.Epoch == epoch) {
+		if t.Kind == yieldsOn && (epoch < 0 || t.Epoch < 0 || t.Epoch == epoch) {
 			return true
 		}
 	}

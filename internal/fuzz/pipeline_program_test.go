@@ -63,7 +63,7 @@ type shape struct {
 	Host, Pageable                                   bool
 	Depth, HostSlots, BatchesPerCopy, ComputeStreams int
 	RoundRobin, Timing, Impatient                    bool   // Close waits for 3 ms alone
-	Transform                                        string // "", "passes on", "by way of scratch"
+	Transform                                        string // "", "passes on", "goes by way of scratch", "is a chain"
 }
 
 func (s shape) String() string {
@@ -87,6 +87,7 @@ func (s shape) String() string {
 type pipelineStep struct {
 	Do     string
 	Times  int           // batches, until it is left
+	Skip   int           // for "epochs": after so many batches the rest is left out; -1 leaves out the first
 	Leave  string        // how
 	Each   []string      // what is done with the batches, in turn
 	For    time.Duration // a limit, a delay
@@ -105,10 +106,13 @@ type pipelineStep struct {
 func (s pipelineStep) String() string {
 	text := s.Do
 	switch s.Do {
-	case "range", "read", "map":
+	case "range", "all", "epochs", "pass", "read", "map":
 		text += fmt.Sprintf(" %d, each %s, then %s", s.Times, strings.Join(s.Each, "/"), s.Leave)
 		if s.Do == "map" {
 			text += fmt.Sprintf(", %d results", s.Slots)
+		}
+		if s.Skip != 0 {
+			text += fmt.Sprintf(", of an epoch %d", s.Skip)
 		}
 		if s.Do == "map" && s.AsDone {
 			text += " as they are finished"
@@ -180,6 +184,11 @@ func drawPipelineProgram(t *rapid.T) pipelineProgram {
 	if p.Options.OnError != loader.Substitute {
 		p.Options.MaxSubstituted = 0
 	}
+	if p.Data.Iterable && p.Options.Shard.Count <= 1 && rapid.IntRange(0, 2).Draw(t, "onePass") == 2 {
+		// What goes wrong with it is reported once, of which the reference knows nothing.
+		p.Data.Form, p.Data.Iterator, p.Data.Odd, p.Options.Epochs = "FromSeq", nil, 0, 1
+		p.Data.Troubles = slices.DeleteFunc(p.Data.Troubles, func(t trouble) bool { return t.Kind != sleeps })
+	}
 	p.Device = machine{
 		Seed: rapid.Uint64Range(0, 1000).Draw(t, "device"), Delay: time.Duration(rapid.IntRange(0, 200).Draw(t, "delay")) * time.Microsecond,
 		Model: rapid.Bool().Draw(t, "model"), ComputeEngines: rapid.IntRange(1, 3).Draw(t, "computeEngines"),
@@ -194,7 +203,7 @@ func drawPipelineProgram(t *rapid.T) pipelineProgram {
 		p.Data.Troubles, p.Data.Iterator = quick(p.Data.Troubles), quick(p.Data.Iterator)
 		p.Bad = quick(p.Bad)
 	}
-	twin := rapid.IntRange(0, 4).Draw(t, "twin") == 4
+	twin := p.Data.Form != "FromSeq" && rapid.IntRange(0, 4).Draw(t, "twin") == 4
 	p.Steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pipelineStep { return drawPipelineStep(t, p, !twin, besides) }), 1, 10).Draw(t, "steps")
 	if twin {
 		p.Twin = drawShape(t)
@@ -210,12 +219,12 @@ func drawShape(t *rapid.T) shape {
 		BatchesPerCopy: rapid.IntRange(1, 4).Draw(t, "batchesPerCopy"), ComputeStreams: rapid.IntRange(1, 3).Draw(t, "computeStreams"),
 		RoundRobin: rapid.Bool().Draw(t, "roundRobin"), Timing: rapid.IntRange(0, 3).Draw(t, "timing") == 3,
 		Impatient: rapid.IntRange(0, 3).Draw(t, "impatient") == 3,
-		Transform: rapid.SampledFrom([]string{"", "", "passes on", "goes by way of scratch"}).Draw(t, "transform"),
+		Transform: rapid.SampledFrom([]string{"", "", "passes on", "goes by way of scratch", "is a chain"}).Draw(t, "transform"),
 	}
 }
 
 // pipelineSteps are weighted by how often they are named.
-var pipelineSteps = []string{"range", "range", "range", "range", "range", "read", "read", "read", "read", "read", "map", "map", "map", "map",
+var pipelineSteps = []string{"range", "range", "range", "all", "all", "all", "epochs", "epochs", "pass", "start", "start", "read", "read", "read", "read", "read", "map", "map", "map", "map",
 	"seek", "seek", "restore", "move", "quiesce", "release", "sleep", "stats beside", "stats beside", "close"}
 
 func drawPipelineStep(t *rapid.T, p pipelineProgram, faulty, besides bool) pipelineStep {
@@ -231,8 +240,11 @@ func drawPipelineStep(t *rapid.T, p pipelineProgram, faulty, besides bool) pipel
 	if s.Do == "close" && besides {
 		s.Do = "close beside"
 	}
+	if p.Data.Form == "FromSeq" && slices.Contains([]string{"seek", "move", "pass"}, s.Do) {
+		s.Do = "restore" // it stands where it stands
+	}
 	switch s.Do {
-	case "range", "read", "map":
+	case "range", "all", "epochs", "pass", "read", "map":
 		s.Times = rapid.IntRange(1, 30).Draw(t, "times")
 		s.Leave = rapid.SampledFrom(left([]string{"break", "break", "cancel", "panic", "goexit"})).Draw(t, "leave")
 		each := bodies
@@ -252,6 +264,9 @@ func drawPipelineStep(t *rapid.T, p pipelineProgram, faulty, besides bool) pipel
 		s.Shape = drawShape(t)
 		s.Work = rapid.IntRange(1, 5).Draw(t, "workers")
 	}
+	if s.Do == "epochs" && p.Data.Form != "FromSeq" {
+		s.Skip = rapid.SampledFrom([]int{0, 0, 1, 3, -1}).Draw(t, "skip")
+	}
 	if s.Do == "map" {
 		s.Slots = rapid.IntRange(0, 4).Draw(t, "slots")
 		s.AsDone = rapid.Bool().Draw(t, "asDone")
@@ -263,6 +278,15 @@ func drawPipelineStep(t *rapid.T, p pipelineProgram, faulty, besides bool) pipel
 		}
 	}
 	return s
+}
+
+// once reports whether it can be told what is read ahead and given up: not where a call
+// fails at any time, where others are read in a sample's place, and of two pipelines that
+// read the same.
+func (p pipelineProgram) once() bool {
+	ignores := slices.ContainsFunc(append(append(slices.Clone(p.Data.Troubles), p.Data.Iterator...), p.Bad...), func(t trouble) bool { return t.Kind == ignores })
+	faulty := slices.ContainsFunc(p.Steps, func(s pipelineStep) bool { return s.Fault != nil })
+	return !ignores && !faulty && p.Options.OnError == loader.Fail && len(p.TwinSteps) == 0 && !p.real()
 }
 
 // quick are those that take no time.

@@ -61,6 +61,7 @@ func runPipeline(p pipelineProgram) error {
 	if err != nil {
 		return err
 	}
+	src.forget(p.once())
 	words := new(words)
 	shapes, steps := []shape{p.Shape}, [][]pipelineStep{p.Steps}
 	if len(p.TwinSteps) > 0 {
@@ -86,7 +87,10 @@ func runPipeline(p pipelineProgram) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	return errors.Join(src.accusation(), b.account(p.comeToRest()))
+	if err := errors.Join(src.accusation(), b.account(p.comeToRest())); err != nil || b.stuck.Load() {
+		return err
+	}
+	return src.left()
 }
 
 // pipe is one Prefetcher's life under way.
@@ -121,6 +125,7 @@ type pipe struct {
 	stuck    bool // a call that did not heed its context was left behind
 	counted  prefetch.Stats
 	mapped   bool // there was a Map
+	lost     bool // the step under way has given up what was read ahead, or may have
 }
 
 // open makes a Prefetcher of a shape.
@@ -155,7 +160,14 @@ func (q *pipe) open(ld *loader.Loader, sh shape, at loader.Cursor) (err error) {
 func (q *pipe) live(steps []pipelineStep) error {
 	for i, s := range steps {
 		q.bench.arm(s.Fault)
+		q.lost = s.Do == "map" || s.Do == "pass" || s.Do == "move" || s.Skip != 0
+		if q.lost {
+			q.src.forget(false)
+		}
 		err := q.step(s)
+		if q.lost { // its goroutines have ended
+			q.src.forget(q.program.once())
+		}
 		q.bench.disarm()
 		if err == nil {
 			err = q.place()
@@ -177,8 +189,12 @@ func (q *pipe) live(steps []pipelineStep) error {
 func (q *pipe) step(s pipelineStep) error {
 	ctx := context.Background()
 	switch s.Do {
-	case "range":
+	case "range", "all", "epochs", "pass":
 		return q.rangeOver(s)
+	case "start":
+		err := q.pf.Start(ctx)
+		q.lost = err != nil
+		return q.allowed(err)
 	case "read":
 		return q.read(s)
 	case "map":
@@ -225,8 +241,10 @@ func (q *pipe) seek(to loader.Cursor, f func() error) error {
 	if to.Position > q.program.Data.length(0) {
 		return nil
 	}
+	q.lost = q.lost || q.pf.State() != q.ld.StateAt(to)
 	err := f()
-	if pastTheEnd(q.program.Options, to) {
+	q.lost = q.lost || err != nil
+	if pastTheEnd(q.program.Options, to) && !(q.closing.Load() && errors.Is(err, prefetch.ErrClosed)) {
 		return nowhere(err, to)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/meter"
+	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -133,8 +134,12 @@ func (q *pipe) use(l lease, how string) (released bool, err error) {
 		b.Release()
 		return true, err
 	case "be refused":
-		if e := q.pf.Seek(0, 0); !errors.Is(e, prefetch.ErrBusy) && !q.closing.Load() {
+		var once *loader.OnePassError // it stands elsewhere
+		if e := q.pf.Seek(0, 0); !errors.Is(e, prefetch.ErrBusy) && !errors.As(e, &once) && !q.closing.Load() {
 			err = fmt.Errorf("Seek in a range: %w", e)
+		}
+		if e := q.pf.Start(context.Background()); !errors.Is(e, prefetch.ErrBusy) && !q.closing.Load() {
+			err = errors.Join(err, fmt.Errorf("Start in a range: %w", e))
 		}
 		if _, e := q.pf.Open(context.Background()); !errors.Is(e, prefetch.ErrBusy) && !q.closing.Load() {
 			err = errors.Join(err, fmt.Errorf("Open in a range: %w", e))

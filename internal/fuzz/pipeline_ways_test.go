@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ func (q *pipe) leaving(s pipelineStep, loop func(ctx context.Context, leave func
 	}
 	turns := 0
 	q.ref.at = normalized(q.ld, q.ref.at)
-	if q.atEnd() { // no range is empty
+	if s.Do != "epochs" && s.Do != "pass" && q.atEnd() { // no other range is empty
 		q.ref.advance(q.ref.next())
 	}
 	leave := func() bool {
@@ -58,41 +59,146 @@ func (q *pipe) leaving(s pipelineStep, loop func(ctx context.Context, leave func
 // rangeOver is a range that is left in one of its ways.
 func (q *pipe) rangeOver(s pipelineStep) error {
 	return q.leaving(s, func(ctx context.Context, leave func() bool) error {
-		over, turn := error(nil), 0
-		start := time.Now()
-		for b, err := range q.pf.Batches(ctx) {
-			switch {
-			case over != nil:
-				return fmt.Errorf("the range goes on behind its error, with %w", err)
-			case err != nil:
-				over = err
-				continue
-			}
-			e, err := q.arrived(b)
-			if err == nil {
-				err = q.prompt(e, time.Since(start))
-			}
-			if err != nil {
-				return err
-			}
-			if _, err := q.use(lease{b, e}, s.Each[turn%len(s.Each)]); err != nil {
-				return err
-			}
-			turn++
-			if leave() {
-				return nil
-			}
-			start = time.Now()
+		l := &looping{pipe: q, each: s.Each, leave: leave, start: time.Now()}
+		switch s.Do {
+		case "epochs":
+			return l.epochs(ctx, s.Skip)
+		case "pass":
+			l.from(loader.Cursor{})
+			return l.loop(ctx, q.pf.Pass(ctx), q.over)
+		case "all":
+			return l.loop(ctx, q.pf.All(ctx), l.overAll)
 		}
-		return q.over(ctx, over)
+		return l.loop(ctx, q.pf.Batches(ctx), q.over)
 	})
+}
+
+// A looping is a range under way.
+type looping struct {
+	*pipe
+	each  []string
+	leave func() bool
+	turn  int
+	start time.Time      // when the last turn was over
+	over  error          // what it has yielded
+	was   *loader.Cursor // the reference's place before a Seek that the range makes, until its effect is seen
+}
+
+func (l *looping) loop(ctx context.Context, of iter.Seq2[prefetch.Batch, error], over func(context.Context, error) error) error {
+	for b, err := range of {
+		if left, err := l.body(b, err); left || err != nil {
+			return err
+		}
+	}
+	return over(ctx, l.over)
+}
+
+// body is one turn. It reports whether the range is to be left.
+func (l *looping) body(b prefetch.Batch, err error) (left bool, wrong error) {
+	q := l.pipe
+	if l.over != nil {
+		return true, fmt.Errorf("the range goes on behind its error, with %w", err)
+	}
+	if err != nil {
+		if l.was != nil && q.pf.State() == q.ld.StateAt(*l.was) {
+			q.ref.at = *l.was // the Seek has failed
+		}
+		q.crossed()
+		l.over = err
+		return false, nil
+	}
+	l.was = nil
+	q.crossed()
+	e, err := q.arrived(b)
+	if err == nil {
+		err = q.prompt(e, time.Since(l.start))
+	}
+	if err != nil {
+		return true, err
+	}
+	if _, err := q.use(lease{b, e}, l.each[l.turn%len(l.each)]); err != nil {
+		return true, err
+	}
+	l.turn++
+	if l.leave() {
+		return true, nil
+	}
+	l.start = time.Now()
+	return false, nil
+}
+
+// from notes that the range goes to another place.
+func (l *looping) from(to loader.Cursor) {
+	was := l.ref.at
+	l.was, l.ref.at = &was, to
+}
+
+// epochs is a range over epochs, of which the body leaves out the rest after skip batches,
+// or all of the first if that is negative.
+func (l *looping) epochs(ctx context.Context, skip int) error {
+	for epoch, batches := range l.pf.Epochs(ctx) {
+		if l.over != nil {
+			return fmt.Errorf("epoch %d comes behind the error %w", epoch, l.over)
+		}
+		l.crossed()
+		if l.was == nil && epoch != l.ref.at.Epoch {
+			return fmt.Errorf("epoch %d comes, want %v", epoch, l.ref.next())
+		}
+		skipped := skip < 0 && l.turn == 0 && l.was == nil
+		if !skipped {
+			n := 0
+			for b, err := range batches {
+				if err == nil && b.Position().Epoch != epoch {
+					return fmt.Errorf("%+v comes in epoch %d", b.Position(), epoch)
+				}
+				if left, err := l.body(b, err); left || err != nil {
+					return err
+				}
+				if n++; n == skip && l.over == nil {
+					skipped = true
+					break
+				}
+			}
+		}
+		switch {
+		case l.over != nil:
+		case skipped:
+			l.from(loader.Cursor{Epoch: epoch + 1})
+		default:
+			if err := l.natural(); err != nil {
+				return err
+			}
+		}
+	}
+	return l.overAll(ctx, l.over)
+}
+
+// overAll is over for a range over all epochs.
+func (l *looping) overAll(ctx context.Context, err error) error {
+	if err != nil {
+		return l.pipe.over(ctx, err)
+	}
+	l.crossed()
+	if o := l.ref.next(); !o.dataEnd {
+		return fmt.Errorf("all is over, want %v", o)
+	}
+	return nil
+}
+
+// crossed notes that the pipeline has gone on into the next epoch.
+func (q *pipe) crossed() {
+	if o := q.ref.next(); o.epochEnd && q.pf.Epoch() > q.ref.at.Epoch {
+		q.ref.advance(o)
+	}
 }
 
 // over checks the end of a range: err is what it yielded last, nil for a natural end.
 func (q *pipe) over(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return q.natural()
+	}
+	q.lost = true
+	switch {
 	case err == errCancel && ctx.Err() != nil:
 		return nil
 	case errors.Is(err, prefetch.ErrLeases) && (len(q.held) > 0 || q.released.Load()):
