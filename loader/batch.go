@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Filled is a batch that Next hands over.
@@ -67,9 +68,12 @@ type batch struct {
 	// dropped is set if it is not to be delivered: the iterator ended before the global
 	// batch was full.
 	dropped atomic.Bool
-	done    chan struct{} // holds one token once no row is left to be done
 
-	ahead, behind *batch // the run's lineup guards them, and Times.Overtaken
+	through int64 // the rows of all batches up to this one; the dispatcher's
+
+	// The run's arrivals has these.
+	before, ahead, behind *batch
+	arrived               bool // whether Next has seen that it is filled
 
 	mu          sync.Mutex
 	failure     *Error // at the lowest position so far
@@ -79,21 +83,23 @@ type batch struct {
 }
 
 // begin makes the batch ready to be filled again. No row of its last lap is
-// left: Next has taken the token.
+// left: Next has seen it filled.
 func (b *batch) begin(r *Run, slot Slot, number int64, filled Filled) {
 	b.slot, b.owned, b.number = slot, true, number
 	b.filled = filled
 	b.filled.Slot = slot
 	b.failure, b.substituted = nil, b.substituted[:0]
 	b.dropped.Store(false)
-	b.claims.begin(r.loader.layout.batch)
+	b.before, b.arrived = nil, false
+	b.claims.begin(number, r.loader.layout.batch)
 }
 
 // release says that so many rows are done, or will not come.
 func (b *batch) release(r *Run, rows int) {
 	if b.left.Add(-int64(rows)) == 0 {
-		r.lineup.leave(b)
-		b.done <- struct{}{}
+		b.filled.Times.Filled = time.Now()
+		r.arrivals.add(b)
+		r.lineup.leave()
 	}
 }
 

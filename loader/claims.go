@@ -7,83 +7,73 @@ import "sync/atomic"
 type claims struct {
 	_ [128]byte
 	// next is the first row that was never claimed, in the low half. The high half is
-	// the lap: a slot's batch is opened again and again, and a worker that was
+	// the batch's number: a slot's batch is opened again and again, and a worker that was
 	// interrupted between its look and its claim must not claim by what it saw then.
 	next atomic.Uint64
-	// limit is where the rows end that can be claimed so far: the dispatcher hands
-	// them over by raising it, and writes all else of the batch before.
+	// limit is twice the row at which those end that can be claimed so far, and one more
+	// if that is the end of all: the dispatcher hands rows over by raising it, and
+	// writes all else of the batch before.
 	limit atomic.Int64
-	// returned is the number of spans in back.
-	returned atomic.Int32
 	// written counts the rows that were written whole: what was skipped, for
 	// whatever reason, can't be taken for data (R3).
 	written atomic.Int64
 	// left counts the rows that are not done, claimed or not, and one for the
 	// dispatcher until it has handed over all that there are.
 	left atomic.Int64
-
-	_ [128]byte
-	// wanted is set while a worker has looked for rows here in vain. Workers read it
-	// for every sample, and nothing else in its cache line changes often.
-	wanted atomic.Bool
-	_      [127]byte
-
-	back []span // rows that were claimed and given back; the run's lineup guards it
+	_    [128]byte
 }
 
 // span is rows lo to hi, hi excluded.
 type span struct{ lo, hi int }
 
 // begin makes rows ready to be handed over.
-func (c *claims) begin(rows int) {
-	// In this order: whoever claims by the old lap finds nothing, and by the new one
+func (c *claims) begin(number int64, rows int) {
+	// In this order: whoever claims by the old number finds nothing, and by the new one
 	// neither.
 	c.limit.Store(0)
-	c.next.Store((c.next.Load()>>32 + 1) << 32)
+	c.next.Store(uint64(number) << 32)
 	c.written.Store(0)
 	c.left.Store(int64(rows) + 1)
-	c.wanted.Store(false)
 }
 
-// take claims up to n rows, none if there are none.
-func (c *claims) take(n int) span {
+// raise hands over so many more rows. last says that there will be no others.
+func (c *claims) raise(rows int, last bool) {
+	limit := c.limit.Load() + 2*int64(rows)
+	if last {
+		limit |= 1
+	}
+	c.limit.Store(limit)
+}
+
+// take claims up to n rows of the batch of that number, none if there are none. exhausted
+// says that there will never be others.
+func (c *claims) take(number int64, n int) (rows span, exhausted bool) {
 	for {
 		next := c.next.Load()
+		if uint32(next>>32) != uint32(number) {
+			return span{}, true // it is open again already
+		}
 		lo, limit := int64(uint32(next)), c.limit.Load()
-		if lo >= limit {
-			return span{}
+		if lo >= limit>>1 {
+			return span{}, limit&1 != 0
 		}
-		hi := min(lo+int64(n), limit)
+		hi := min(lo+int64(n), limit>>1)
 		if c.next.CompareAndSwap(next, next+uint64(hi-lo)) {
-			return span{int(lo), int(hi)}
+			// Read again: if the dispatcher has not said yet that these were the last
+			// rows, it sees that they are taken when it does.
+			return span{int(lo), int(hi)}, c.limit.Load() == 2*hi+1
 		}
 	}
 }
 
-// any reports whether there are rows to claim.
-func (c *claims) any() bool {
-	return int64(uint32(c.next.Load())) < c.limit.Load() || c.returned.Load() > 0
+// any reports whether take would find rows, or that there will be none.
+func (c *claims) any(number int64) bool {
+	next, limit := c.next.Load(), c.limit.Load()
+	return uint32(next>>32) != uint32(number) || int64(uint32(next)) < limit>>1 || limit&1 != 0
 }
 
-// giveBack returns rows that were claimed and not read. The lineup is locked.
-func (c *claims) giveBack(s span) {
-	c.back = append(c.back, s)
-	c.returned.Store(int32(len(c.back)))
-}
-
-// takeBack claims up to n rows of those given back, and no more of them than leave
-// some to each of so many workers: they may take long. The lineup is locked.
-func (c *claims) takeBack(n, workers int) span {
-	last := len(c.back) - 1
-	if last < 0 {
-		return span{}
-	}
-	s := &c.back[last]
-	n = min(n, max(1, (s.hi-s.lo)/(2*workers)))
-	taken := span{s.lo, s.lo + n}
-	if s.lo = taken.hi; s.lo == s.hi {
-		c.back = c.back[:last]
-		c.returned.Store(int32(last))
-	}
-	return taken
+// exhausted reports whether take will never find rows.
+func (c *claims) exhausted(number int64) bool {
+	next, limit := c.next.Load(), c.limit.Load()
+	return uint32(next>>32) != uint32(number) || int64(uint32(next)) >= limit>>1 && limit&1 != 0
 }

@@ -19,7 +19,8 @@ type dispatcher struct {
 	// What a report on a dispatcher that hangs needs; see suspect.
 	goroutine       atomic.Uint64
 	epoch, position atomic.Int64
-	getting         atomic.Bool // inside Memory.Get
+	getting         atomic.Bool  // inside Memory.Get
+	waited          atomic.Int64 // for slots
 	// iterating is since when, after the Run's start, the user's iterator has had
 	// the goroutine; 0 while it has not. It is to give the sample at position.
 	iterating atomic.Int64
@@ -86,7 +87,7 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 		b.order = order
 		b.filled.N, b.filled.Valid, b.filled.LastOfEpoch = p.rows, p.valid, left == 1
 		b.filled.After.Position = p.after
-		d.run.lineup.hand(b, p.rows)
+		d.run.lineup.hand(b, p.rows, true)
 		d.handed(b, p.rows)
 		at.Position = p.after
 	}
@@ -110,7 +111,7 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 	filled.Times.Asked = time.Now()
 	slot, err := d.get(ctx, filled)
 	filled.Times.Opened = time.Now()
-	r.waitSlot.Add(int64(filled.Times.Opened.Sub(filled.Times.Asked)))
+	d.waited.Add(int64(filled.Times.Opened.Sub(filled.Times.Asked)))
 	if ctx.Err() != nil {
 		if err == nil {
 			r.mem.Put(slot)
@@ -166,8 +167,7 @@ func (d *dispatcher) batch(slot Slot) (*batch, error) {
 	l := d.run.loader
 	b := d.batches[slot.ID]
 	if b == nil {
-		b = &batch{done: make(chan struct{}, 1)}
-		b.back = make([]span, 0, 2*l.options.Workers)
+		b = new(batch)
 		if l.iterable != nil {
 			b.encoders = make([]Encoder, l.layout.batch)
 		}
@@ -194,15 +194,18 @@ func (d *dispatcher) sinceStart() int64 { return max(1, int64(time.Since(d.run.b
 // fail ends the run with a failure that no open batch is to blame for, behind
 // those that are open.
 func (d *dispatcher) fail(ctx context.Context, err *Error) {
-	b := &batch{failure: err, done: make(chan struct{}, 1), number: d.number}
-	b.done <- struct{}{}
-	d.push(ctx, b)
+	d.push(ctx, &batch{failure: err, number: d.number, arrived: true})
 }
 
 // push enters b, or the end of an epoch if b is nil, in the order of delivery. It
 // reports false when the run is over; then b's slot has gone back.
 func (d *dispatcher) push(ctx context.Context, b *batch) bool {
 	if ctx.Err() == nil { // else Close may no longer look at what is in order
+		select {
+		case d.run.order <- b: // there is room: a select of this alone takes half as long
+			return true
+		default:
+		}
 		select {
 		case d.run.order <- b:
 			return true

@@ -62,8 +62,9 @@
 //
 // How many rows a worker claims follows from what samples took in its last claim: as many
 // as take 50 µs, because a claim costs as much as a few small samples, and at least one.
-// If samples turn out to take longer, and another worker finds no row to claim, the worker
-// gives back the rows that it has not begun, and any worker can claim them.
+// If samples turn out to take longer while other workers find no row to claim, an inspector
+// tells the worker that it is late. Then it gives back the rows that it has not begun, and
+// any worker can claim them.
 //
 // An open batch counts the rows that are not done. A row is done when it was written, or
 // skipped, or when it is known that it will not come.

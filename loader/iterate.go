@@ -127,7 +127,7 @@ func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 		s.batch.encoders[s.rows] = encoder
 		s.rows++
 		if s.rows-s.handed >= int(s.run.group.Load()) {
-			s.flush()
+			s.flush(false)
 		}
 	} else {
 		s.discard(ctx, encoder) // another rank's
@@ -161,10 +161,11 @@ func (s *stream) discard(ctx context.Context, encoder Encoder) {
 // number is that of the batch which the iterator's next sample belongs to.
 func (s *stream) number() int { return int(s.sample / s.run.loader.split.global()) }
 
-// flush hands over the rows that are waiting to be.
-func (s *stream) flush() {
+// flush hands over the rows that are waiting to be; last says that there will be no others
+// in the batch.
+func (s *stream) flush(last bool) {
+	s.run.lineup.hand(s.batch, s.rows-s.handed, last)
 	s.handed = s.rows
-	s.run.lineup.hand(s.batch, s.rows)
 }
 
 // seal lets the batch go: what becomes of it is known.
@@ -172,7 +173,7 @@ func (s *stream) seal() {
 	b := s.batch
 	b.filled.N, b.filled.Valid = s.rows, s.rows
 	b.filled.After.Position = s.sample
-	s.flush()
+	s.flush(true)
 	s.batch = nil
 	s.dispatcher.handed(b, s.rows)
 }

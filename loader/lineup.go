@@ -3,255 +3,273 @@ package loader
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
-// lineup is the open batches, in the order of delivery, until each is filled. Workers
-// claim rows of the first that has any, and find out which batches are overtaken.
+// lineup is the open batches in the order of delivery, and their rows for the workers.
+// These claim rows of the first batch that has any, and wait while there is none.
+//
+// Thousands of batches a second pass here, by way of every processor: what is done for
+// each takes no lock, and no longer for many open batches than for few.
 type lineup struct {
 	_ [128]byte
-	// front is the first batch that has rows to claim, as far as is known, nil if
-	// there is none. It is a member. It and parked are read for every claim.
-	front  atomic.Pointer[batch]
-	parked atomic.Int32 // workers that wait, apart from those who are being woken
-	held   atomic.Bool  // whether the dispatcher waits, in hold
-	_      [128]byte
+	// front is the number of the first batch that may have rows which were never claimed,
+	// entered that behind the last batch of which rows were handed over.
+	front, entered atomic.Int64
+	returned       atomic.Int32 // the number of spans in back
+	parked         atomic.Int32 // workers that wait, apart from those who are being woken
+	held           atomic.Int64 // the front that the dispatcher waits for, 0 if it waits for none
+	_              [128]byte
 
-	workers int
+	unfilled       atomic.Int64 // batches that rows were handed over of, and that are not filled
+	ended, stopped atomic.Bool  // nothing will enter any more; what is open need not be filled
+	_              [128]byte
 
-	mu          sync.Mutex
-	first, last *batch
-	more        sync.Cond // there are rows to claim, or there will be none
-	few         sync.Cond // there may be few rows left to claim
-	ended       bool      // nothing will enter any more
-	stopped     bool      // what is open need not be filled
+	// batches are those that are open, by their number: more than order can hold.
+	batches   [2 * lookAhead]atomic.Pointer[batch]
+	few       chan struct{} // tells the dispatcher that front has come to held
+	more      chan struct{} // a token for each worker that is being woken
+	workers   int
+	inspector *inspector
+
+	mu   sync.Mutex
+	back []returned // rows that were claimed and given back
+	_    [128]byte
+
+	handed int64 // rows of all batches so far; the dispatcher's
 }
 
-func (l *lineup) init(workers int) {
-	l.workers = workers
-	l.more.L, l.few.L = &l.mu, &l.mu
+// returned is rows of a batch.
+type returned struct {
+	*batch
+	span
 }
 
-// enter adds b behind the others.
-func (l *lineup) enter(b *batch) {
-	b.ahead, b.behind = l.last, nil
-	if l.last != nil {
-		l.last.behind = b
+func (l *lineup) init(workers int, i *inspector) {
+	l.workers, l.inspector = workers, i
+	l.few, l.more = make(chan struct{}, 1), make(chan struct{}, workers)
+	l.back = make([]returned, 0, 2*workers)
+}
+
+// batch is the batch of that number, or one of a later number in its place, whose claims
+// tell that all rows of this one are claimed.
+func (l *lineup) batch(number int64) *batch { return l.batches[number%int64(len(l.batches))].Load() }
+
+// hand lets the workers claim so many more rows of b; last says that there will be no
+// others. b is new, or was the last one that rows were handed over of.
+func (l *lineup) hand(b *batch, rows int, last bool) {
+	l.handed += int64(rows)
+	b.through = l.handed
+	if l.entered.Load() == b.number {
+		l.unfilled.Add(1)
+		l.batches[b.number%int64(len(l.batches))].Store(b)
+		b.raise(rows, last)
+		l.entered.Store(b.number + 1)
 	} else {
-		l.first = b
+		b.raise(rows, last)
 	}
-	l.last = b
-}
-
-// hand lets the workers claim the rows of b before limit. b is new, or was the last one
-// that rows were handed over of.
-func (l *lineup) hand(b *batch, limit int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last != b {
-		l.enter(b)
+	if last && b.exhausted(b.number) { // no worker passes it, perhaps
+		l.advance()
 	}
-	b.limit.Store(int64(limit))
-	l.offer(b)
-}
-
-// giveBack lets other workers claim what one has claimed of b and not read.
-func (l *lineup) giveBack(b *batch, rows span) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b.claims.giveBack(rows)
-	l.offer(b)
-}
-
-// offer says that b has rows to claim.
-func (l *lineup) offer(b *batch) {
-	b.wanted.Store(false)
-	if front := l.front.Load(); front == nil || front.number > b.number {
-		l.front.Store(b)
-	}
-	l.wake()
-}
-
-// wake wakes one worker, if one waits. It wakes the next when it leaves rows behind.
-func (l *lineup) wake() {
-	if l.parked.Load() > 0 {
-		l.parked.Add(-1)
-		l.more.Signal()
-	}
-}
-
-// claim waits for rows and claims up to n of them, all of one batch. It returns nil when
-// there are none any more.
-func (l *lineup) claim(n int) (*batch, span) {
-	for b := l.front.Load(); ; {
-		if b == nil {
-			if b = l.await(); b == nil {
-				return nil, span{}
-			}
-		}
-		rows := l.claimOf(b, n)
-		if rows.lo == rows.hi {
-			b = nil
-			continue
-		}
-		if l.parked.Load() > 0 || l.held.Load() {
-			l.tell(b)
-		}
-		return b, rows
-	}
-}
-
-// tell wakes a worker for what is left of b. If nothing is, it lets the dispatcher know,
-// and those who read b that there are too few rows for all workers.
-func (l *lineup) tell(b *batch) {
-	rows := b.any()
-	if rows && l.parked.Load() == 0 {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if rows {
+	if rows > 0 {
 		l.wake()
-		return
 	}
-	if l.parked.Load() > 0 {
-		b.wanted.Store(true)
-	}
-	l.advance(l.front.Load())
 }
 
-// advance finds the first batch from b on that has rows to claim.
-func (l *lineup) advance(b *batch) {
-	for b != nil && !b.any() {
-		b = b.behind
+// advance moves front past the batches that will never have rows to claim again.
+func (l *lineup) advance() {
+	for {
+		at := l.front.Load()
+		if at == l.entered.Load() || !l.batch(at).exhausted(at) {
+			return
+		}
+		l.pass(at)
 	}
-	l.front.Store(b)
-	l.few.Signal()
+}
+
+// pass moves front past a batch, if it is there.
+func (l *lineup) pass(at int64) {
+	if !l.front.CompareAndSwap(at, at+1) {
+		return
+	}
+	if held := l.held.Load(); held != 0 && at+1 >= held {
+		l.letGo()
+	}
+}
+
+// letGo has the dispatcher look again, in hold.
+func (l *lineup) letGo() {
+	select {
+	case l.few <- struct{}{}:
+	default:
+	}
 }
 
 // hold waits until no more than so many rows are left to claim behind the first batch that
 // has any. So the dispatcher asks for no slot long before it is of use, and the time for
 // which it waits for one tells who is slow.
 func (l *lineup) hold(rows int) {
-	if l.front.Load() == nil {
+	from, entered := l.front.Load(), l.entered.Load()
+	until := from
+	for ; until < entered; until++ {
+		// One of another number is open again: all rows of this one are claimed.
+		if b := l.batch(until); b.number == until && l.handed-b.through < int64(rows) {
+			break
+		}
+	}
+	if until == from {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held.Store(true) // before the look at the rows, which workers claim meanwhile
-	for !l.stopped && l.plenty(rows) {
-		l.few.Wait()
+	l.held.Store(until) // before the look at front, which workers move meanwhile
+	for l.front.Load() < until && !l.stopped.Load() {
+		<-l.few
 	}
-	l.held.Store(false)
+	l.held.Store(0)
 }
 
-func (l *lineup) plenty(rows int) bool {
-	b := l.front.Load()
-	for b != nil && !b.any() {
-		b = b.behind
-	}
-	if b == nil {
-		return false
-	}
-	for b = b.behind; b != nil && rows > 0; b = b.behind {
-		rows -= int(b.limit.Load())
-	}
-	return rows <= 0
-}
-
-func (l *lineup) claimOf(b *batch, n int) span {
-	if b.returned.Load() > 0 {
-		l.mu.Lock()
-		rows := b.takeBack(n, l.workers)
-		l.mu.Unlock()
-		if rows.lo < rows.hi {
-			return rows
-		}
-	}
-	return b.take(n)
-}
-
-// await returns the first batch that has rows to claim, and waits until there is one.
-// It returns nil when there will be none.
-func (l *lineup) await() *batch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// claim waits for rows and claims up to n of them, all of one batch. It returns nil when
+// there are none any more.
+func (l *lineup) claim(n int) (*batch, span) {
 	for {
-		b := l.first
-		for ; b != nil && !b.any(); b = b.behind {
-			if !b.wanted.Load() {
-				b.wanted.Store(true)
+		if l.returned.Load() > 0 {
+			if b, rows := l.takeBack(n); b != nil {
+				l.tell()
+				return b, rows
 			}
 		}
-		l.front.Store(b)
-		l.few.Signal()
-		if b != nil || l.over() {
-			return b
+		at := l.front.Load()
+		if at < l.entered.Load() {
+			b := l.batch(at)
+			rows, exhausted := b.take(at, n)
+			if exhausted {
+				l.advance()
+			}
+			if rows.lo < rows.hi {
+				l.tell()
+				return b, rows
+			}
+			if exhausted {
+				continue
+			}
 		}
-		l.parked.Add(1)
-		l.more.Wait()
+		if l.over() {
+			return nil, span{}
+		}
+		l.await()
 	}
+}
+
+// tell wakes a worker for what is left to claim. That one wakes the next.
+func (l *lineup) tell() {
+	if l.parked.Load() > 0 && l.any() {
+		l.wake()
+	}
+}
+
+// any reports whether there are rows to claim, or a batch to pass.
+func (l *lineup) any() bool {
+	if l.returned.Load() > 0 {
+		return true
+	}
+	at := l.front.Load()
+	return at < l.entered.Load() && l.batch(at).any(at)
+}
+
+// await waits until there may be rows to claim, or will be none.
+func (l *lineup) await() {
+	l.parked.Add(1) // before the look at the rows: who makes some looks at parked behind that
+	if !l.any() && !l.over() || !l.unpark() {
+		l.inspector.start()
+		<-l.more
+	}
+}
+
+// unpark takes one worker off those that wait. Its token is owed from here on.
+func (l *lineup) unpark() bool {
+	for {
+		n := l.parked.Load()
+		if n == 0 {
+			return false
+		}
+		if l.parked.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// wake wakes one worker, if one waits. It reports whether one did.
+func (l *lineup) wake() bool {
+	if !l.unpark() {
+		return false
+	}
+	l.more <- struct{}{} // there is room for one from each
+	return true
+}
+
+// giveBack lets other workers claim what one has claimed of b and not read.
+func (l *lineup) giveBack(b *batch, rows span) {
+	l.mu.Lock()
+	l.back = append(l.back, returned{b, rows})
+	l.returned.Store(int32(len(l.back)))
+	l.mu.Unlock()
+	l.wake()
+}
+
+// takeBack claims up to n rows of those given back, of the first batch that has any, and no
+// more of them than leave some to each worker: they may take long.
+func (l *lineup) takeBack(n int) (*batch, span) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.back) == 0 {
+		return nil, span{}
+	}
+	first := 0
+	for i := range l.back {
+		if l.back[i].number < l.back[first].number {
+			first = i
+		}
+	}
+	s := &l.back[first]
+	b, taken := s.batch, span{s.lo, s.lo + min(n, max(1, (s.hi-s.lo)/(2*l.workers)))}
+	if s.lo = taken.hi; s.lo == s.hi {
+		last := len(l.back) - 1
+		*s, l.back[last] = l.back[last], returned{}
+		l.back = l.back[:last]
+		l.returned.Store(int32(last))
+	}
+	return b, taken
 }
 
 // over reports whether no worker is needed any more. While a batch is open, rows of it
 // may be given back.
-func (l *lineup) over() bool { return l.ended && (l.stopped || l.first == nil) }
+func (l *lineup) over() bool {
+	return l.ended.Load() && (l.stopped.Load() || l.unfilled.Load() == 0)
+}
 
-// leave takes b out, which is filled.
-func (l *lineup) leave(b *batch) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// Read under the lock, so that no batch is overtaken after it is filled.
-	now := time.Now()
-	times := &b.filled.Times
-	times.Filled = now
-	if !times.Overtaken.Before(now) { // at the same instant, which is not before it
-		times.Overtaken = time.Time{}
+// leave says that a batch is filled.
+func (l *lineup) leave() {
+	if l.unfilled.Add(-1) == 0 {
+		l.release()
 	}
-	if !b.dropped.Load() {
-		// Whoever overtook a batch has overtaken all those before it too.
-		for a := b.ahead; a != nil && a.filled.Times.Overtaken.IsZero(); a = a.ahead {
-			a.filled.Times.Overtaken = now
-		}
-	}
-	if l.front.Load() == b {
-		l.advance(b.behind)
-	}
-	if b.ahead != nil {
-		b.ahead.behind = b.behind
-	} else {
-		l.first = b.behind
-	}
-	if b.behind != nil {
-		b.behind.ahead = b.ahead
-	} else {
-		l.last = b.ahead
-	}
-	b.ahead, b.behind = nil, nil
-	l.release()
 }
 
 // end says that nothing will enter any more.
 func (l *lineup) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
+	l.ended.Store(true)
 	l.release()
 }
 
 // stop says that what is open need not be filled: the run's context is done.
 func (l *lineup) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	l.few.Signal()
+	l.stopped.Store(true)
+	l.letGo()
 	l.release()
 }
 
 // release wakes all workers if none is needed any more.
 func (l *lineup) release() {
-	if l.over() {
-		l.parked.Store(0)
-		l.more.Broadcast()
+	if !l.over() {
+		return
+	}
+	for l.wake() {
 	}
 }

@@ -7,10 +7,6 @@ import "time"
 // together, and so many that claiming them costs next to nothing beside reading them.
 const claimTime = 50 * time.Microsecond
 
-// overdue is when a claim has taken so much longer than was planned that the rest of it
-// is for other workers, if there are any without rows.
-const overdue = 2 * claimTime
-
 // costUnit is the resolution of pace.cost, in fractions of a nanosecond.
 const costUnit = 16
 
@@ -18,6 +14,7 @@ const costUnit = 16
 // counts: what samples cost now is what matters.
 type pace struct {
 	rows int   // to claim next
+	aim  int   // what rows rises to while samples cost the same
 	cost int64 // of a sample, in 1/16 ns; 0 before the first
 
 	// What is not measured yet. Where the clock is coarse (Windows moves it on every
@@ -36,8 +33,8 @@ func (p *pace) measure(took time.Duration, rows int) {
 		return
 	}
 	p.cost = max(costUnit*int64(p.took)/int64(p.timed), 1)
-	most := min(2*max(p.rows, p.timed), maxClaim)
-	p.rows = int(min(max(costUnit*int64(claimTime)/p.cost, 1), int64(most)))
+	p.aim = int(min(max(costUnit*int64(claimTime)/p.cost, 1), maxClaim))
+	p.rows = min(p.aim, 2*max(p.rows, p.timed))
 	p.took, p.timed = 0, 0
 }
 

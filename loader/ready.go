@@ -25,5 +25,5 @@ func (r *Run) Ready() bool {
 			return false
 		}
 	}
-	return r.ended || len(r.head.done) > 0
+	return r.ended || r.arrivals.have(r.head)
 }

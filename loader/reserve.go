@@ -59,7 +59,7 @@ func (r *reserve) yield(w *worker) {
 	runtime.Gosched()
 	switch now := time.Now(); {
 	case now.Sub(began) <= crowded:
-		if r.aside.Load() > 0 && w.run.lineup.front.Load() != nil {
+		if r.aside.Load() > 0 && w.run.lineup.any() {
 			r.call(now)
 		}
 	case w.reserved:

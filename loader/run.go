@@ -10,7 +10,7 @@ import (
 )
 
 // lookAhead bounds the batches that are open at once. In practice the number of
-// slots does; this is only the size of a channel.
+// slots does; this is only the size of a channel and of the lineup.
 const lookAhead = 1024
 
 // none is no batch's number: all are below it.
@@ -21,19 +21,22 @@ const none = math.MaxInt64
 //
 // Its goroutines are a dispatcher, the workers, and one that closes the samples which
 // no batch takes, while there are any. They end by themselves when there is nothing
-// left to open, and Close joins them. Next and Close may be
-// called by different goroutines; calls of Next wait for each other.
+// left to open, and Close joins them. A timer looks at the workers now and then, and is
+// stopped by the last of them. Next and Close may be called by different goroutines;
+// calls of Next wait for each other.
 type Run struct {
 	attended atomic.Int64 // since when, after began, somebody waits; 0 if that is not told
 	loader   *Loader
 	mem      Memory
 	began    time.Time
 
-	order    chan *batch   // in order of delivery; nil ends an epoch
-	lineup   lineup        // the batches that are open, and their rows for the workers
-	reserve  reserve       // of workers
-	reserved bool          // whether there is one
-	demand   chan struct{} // asks for another epoch where no number is stated
+	order     chan *batch   // in order of delivery; nil ends an epoch
+	lineup    lineup        // the batches that are open, and their rows for the workers
+	arrivals  arrivals      // those that are filled
+	inspector inspector     // of claims that take too long
+	reserve   reserve       // of workers
+	reserved  bool          // whether there is one
+	demand    chan struct{} // asks for another epoch where no number is stated
 
 	stop   context.CancelCauseFunc
 	ctx    contextEnd
@@ -47,7 +50,7 @@ type Run struct {
 
 	notices
 
-	waitSlot, waitBatch, held     atomic.Int64
+	waitBatch, held               atomic.Int64
 	batches, samples, substituted atomic.Int64
 
 	consumer sync.Mutex    // guards what follows
@@ -96,7 +99,8 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		ctx:    contextEnd{ctx.Done(), func() error { return context.Cause(ctx) }},
 		joined: make(chan struct{}),
 	}
-	r.lineup.init(workers)
+	r.lineup.init(workers, &r.inspector)
+	r.arrivals.bell = make(chan struct{}, 1)
 	r.reserve.init()
 	r.reserved = workers > l.base
 	r.failed.Store(none)
@@ -122,8 +126,10 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 	context.AfterFunc(ctx, r.halt)
 	r.live.Store(int32(workers) + 1)
 	for i := range workers {
-		w := newWorker(r, i >= l.base)
-		r.workers = append(r.workers, w)
+		r.workers = append(r.workers, newWorker(r, i >= l.base))
+	}
+	r.inspector.init(r)
+	for _, w := range r.workers {
 		go w.loop(ctx)
 	}
 	go r.dispatcher.loop(ctx, at)
@@ -139,6 +145,7 @@ func (r *Run) halt() {
 // leave is the last thing each goroutine does.
 func (r *Run) leave() {
 	if r.live.Add(-1) == 0 {
+		r.inspector.timer.Stop()
 		close(r.joined)
 	}
 }
@@ -219,11 +226,11 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 			}
 			r.head = b
 		}
-		if _, _, err := wait(ctx, r, r.head.done); err != nil {
+		if err := r.arrival(ctx, r.head); err != nil {
 			return Filled{}, err
 		}
 		b := r.head
-		r.inOrder(b.filled.Times)
+		r.inOrder(b)
 		if b.dropped.Load() {
 			r.head = nil
 			b.open.Store(false)
@@ -250,6 +257,7 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 			filled.After.Substituted = r.replaced
 		}
 		r.substituted.Add(int64(len(filled.Substituted)))
+		r.arrivals.remove(b)
 		b.open.Store(false)
 		r.head = nil // the caller owns the slot from here
 		return filled, nil
@@ -258,8 +266,10 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 
 // inOrder notes that all batches up to one are filled. The time for which it held up
 // others counts from where those before it were filled: before, they did.
-func (r *Run) inOrder(t Times) {
-	if !t.Overtaken.IsZero() {
+func (r *Run) inOrder(b *batch) {
+	t := &b.filled.Times
+	if first := r.arrivals.overtaken(b); first != nil && first.filled.Times.Filled.Before(t.Filled) {
+		t.Overtaken = first.filled.Times.Filled
 		from := t.Overtaken
 		if from.Before(r.progress) {
 			from = r.progress
@@ -292,6 +302,20 @@ func (r *Run) over(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errAgain
 	}
+	return nil
+}
+
+// arrival waits until a batch is filled.
+func (r *Run) arrival(ctx context.Context, b *batch) error {
+	if err := r.over(ctx); err != nil || r.arrivals.have(b) {
+		return err
+	}
+	for !r.arrivals.await(b) {
+		if _, _, err := wait(ctx, r, r.arrivals.bell); err != nil {
+			return err
+		}
+	}
+	r.arrivals.awaited.Store(0)
 	return nil
 }
 

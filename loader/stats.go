@@ -80,7 +80,7 @@ func (s *slowest) get() Slowest {
 func (r *Run) Stats() Stats {
 	s := Stats{
 		Batches: r.batches.Load(), Samples: r.samples.Load(), Substituted: r.substituted.Load(),
-		WaitSlot: time.Duration(r.waitSlot.Load()), WaitBatch: time.Duration(r.waitBatch.Load()),
+		WaitSlot: time.Duration(r.dispatcher.waited.Load()), WaitBatch: time.Duration(r.waitBatch.Load()),
 		WaitOrder: time.Duration(r.held.Load()),
 	}
 	for _, w := range r.workers {

@@ -37,6 +37,10 @@ type worker struct {
 	position  progress
 	standIn   atomic.Int64 // the substitute being read, -1 if none
 
+	turn    int64        // counts the claims
+	several atomic.Int64 // the turn of the last claim, if it was of several rows, else 0
+	late    atomic.Int64 // the turn in which the inspector found the worker late
+
 	busy    atomic.Int64
 	slowest slowest
 
@@ -98,6 +102,12 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 		return
 	}
 	claimed := w.claim.hi - w.claim.lo
+	w.turn++
+	if claimed == 1 {
+		w.several.Store(0)
+	} else if w.several.Store(w.turn); w.run.lineup.parked.Load() > 0 {
+		w.run.inspector.start()
+	}
 	w.began = time.Now()
 	w.row.mem, w.row.epoch = b.slot.Bytes, b.filled.Epoch
 	if b.encoders == nil {
@@ -123,7 +133,11 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 // skip takes the rows that were never claimed with those at hand, since no row behind
 // these needs to be read: one claim after the other would take long for a large batch.
 func (w *worker) skip(b *batch) {
-	if rest := b.take(math.MaxInt32); rest.lo < rest.hi {
+	rest, exhausted := b.take(b.number, math.MaxInt32)
+	if exhausted {
+		w.run.lineup.advance()
+	}
+	if rest.lo < rest.hi {
 		b.discard(w.run, rest)
 		b.release(w.run, rest.hi-rest.lo)
 	}
@@ -133,7 +147,7 @@ func (w *worker) skip(b *batch) {
 func (w *worker) measure(took time.Duration, rows int) {
 	w.pace.measure(took, rows)
 	// All workers read it: it changes only when it is wrong by a factor.
-	if now, group := int64(w.pace.rows), w.run.group.Load(); now >= 2*group || 2*now <= group {
+	if now, group := int64(w.pace.aim), w.run.group.Load(); now >= 2*group || 2*now <= group {
 		w.run.group.Store(now)
 	}
 }
@@ -152,40 +166,36 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 			next, ok = w.failed(ctx, b, row, err)
 		}
 	}()
-	first, end := w.claim.lo, w.claim.hi
-	every, wanted := w.pace.patience(), false
+	// Looked up once: between two cheap samples each look at memory counts.
+	first, end, turn := w.claim.lo, w.claim.hi, w.turn
+	position, encoders, dataset, halted := b.filled.Position, b.encoders, w.run.loader.dataset, &w.run.halted
+	every := w.pace.patience()
 	for look := 0; row < end; row++ {
-		if !wanted && b.wanted.Load() {
-			wanted, look = true, 0
-		}
 		if look--; look < 0 {
 			if ctx.Err() != nil {
 				returned = true
 				return row, false
 			}
-			if wanted && row > first && time.Since(w.began) > overdue {
-				w.giveBack(b, row)
-				break
-			}
-			if row > first { // what the first costs tells whether the rest is late
-				look = every - 1
-			}
+			look = every - 1
 		}
-		if w.run.halted.Load() {
+		if halted.Load() {
 			returned = true
 			return row, false
 		}
-		position := b.filled.Position + int64(row)
-		w.row.move(row, position)
-		w.position.set(position)
+		if row > first && w.late.Load() == turn {
+			w.giveBack(b, row)
+			break
+		}
+		w.row.move(row, position+int64(row))
+		w.position.set(position + int64(row))
 		var err error
-		if e := b.encoders; e != nil {
+		if e := encoders; e != nil {
 			sample := e[row]
 			e[row] = nil // it is Encode's from here on
 			w.item, _ = sample.(*item)
 			err = sample.Encode(ctx, &w.row)
 		} else {
-			err = w.run.loader.dataset.Read(ctx, w.indices[row-first], &w.row)
+			err = dataset.Read(ctx, w.indices[row-first], &w.row)
 		}
 		if err == nil {
 			err = w.row.unwritten()
