@@ -40,7 +40,6 @@ func (p *place) set(cursor loader.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cursor = cursor
-	p.replaced.cut(cursor)                               // what comes next is counted anew
 	if p.replaced.before(cursor) != cursor.Substituted { // a state knows of others
 		p.replaced = p.replaced[:0]
 	}
@@ -64,23 +63,23 @@ func (p *place) finished() bool {
 // MaxSubstituted of the loader's options: what Seek needs to give a place its number.
 type replaced []loader.Cursor
 
-// note notes a place that the cursor comes to.
+// note notes a place that the cursor comes to. What is known of places after it, from an
+// earlier pass, stays, unless this pass has replaced fewer samples by now.
 func (r *replaced) note(at loader.Cursor) {
-	last := loader.Cursor{Epoch: at.Epoch}
-	if n := len(*r); n > 0 {
-		last = (*r)[n-1]
+	if len(*r) > 0 && (*r)[0].Epoch != at.Epoch {
+		*r = (*r)[:0]
 	}
-	if last.Epoch != at.Epoch {
-		*r, last = (*r)[:0], loader.Cursor{}
+	switch known := r.before(at); {
+	case known > at.Substituted:
+		*r = slices.DeleteFunc(*r, func(e loader.Cursor) bool { return e.Substituted > at.Substituted })
+	case known < at.Substituted:
+		*r = slices.DeleteFunc(*r, func(e loader.Cursor) bool { return e.Position >= at.Position && e.Substituted <= at.Substituted })
+		i := slices.IndexFunc(*r, func(e loader.Cursor) bool { return e.Position > at.Position })
+		if i < 0 {
+			i = len(*r)
+		}
+		*r = slices.Insert(*r, i, at)
 	}
-	if at.Substituted > last.Substituted {
-		*r = append(*r, at)
-	}
-}
-
-// cut forgets what lies behind a place.
-func (r *replaced) cut(place loader.Cursor) {
-	*r = slices.DeleteFunc(*r, func(at loader.Cursor) bool { return at.Epoch == place.Epoch && at.Position > place.Position })
 }
 
 // before is how many samples before a place were replaced.
