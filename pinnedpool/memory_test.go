@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,19 @@ func TestARefusalSaysWhatWasToBeHad(t *testing.T) {
 }
 
 // The budget is looked at before a page is touched: petabytes cost nothing.
+// Go's own limit counts where it is the least, and only if there is one.
+func TestTheDefaultBudgetIsAQuarterOfTheLeastLimit(t *testing.T) {
+	machine := pinnedpool.DefaultBudget()
+	require.Positive(t, machine)
+	require.Less(t, machine, int64(math.MaxInt64/4))
+	const limit = 64 << 20
+	before := debug.SetMemoryLimit(limit)
+	defer debug.SetMemoryLimit(before)
+	require.EqualValues(t, limit/4, pinnedpool.DefaultBudget())
+	debug.SetMemoryLimit(math.MaxInt64 - 1)
+	require.LessOrEqual(t, pinnedpool.DefaultBudget(), machine)
+}
+
 func TestTheBudgetComesBeforeTheFirstPage(t *testing.T) {
 	dev, err := cpu.Open(cpu.Options{})
 	require.NoError(t, err)

@@ -71,11 +71,9 @@ func TestAFaultIsReportedOnce(t *testing.T) {
 					for i, err := range errs {
 						require.ErrorIs(t, err, device.ErrFault)
 						require.Equal(t, 1, strings.Count(err.Error(), `kernel "bad"`), err.Error())
+						require.NotContains(t, err.Error(), "\n")
 						if i == 0 {
-							require.Equal(t, 1, strings.Count(err.Error(), "goroutine "), err.Error())
 							require.Contains(t, err.Error(), "ended_test.go")
-						} else {
-							require.NotContains(t, err.Error(), "\n")
 						}
 					}
 					require.NoError(t, r.pf.Close())

@@ -6,6 +6,7 @@
 //	go run ./internal/mutate -tests ./prefetch ./pinnedpool # prefetch's tests judge as well
 //	go run ./internal/mutate -build bin ./pinnedpool ./device
 //	bin/mutate -run bin -j 16 -o report.txt                 # elsewhere, without Go
+//	bin/mutate -run bin -for 90s                            # what can be tried in that time
 //
 // make mutate does the first for all packages that matter.
 //
