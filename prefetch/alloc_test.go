@@ -61,7 +61,7 @@ func ours(s stack) bool {
 	}
 	for _, own := range []string{
 		"runtime.acquireSudog", "runtime.malg", "runtime.allocm", "runtime.newproc",
-		"runtime.buildTypeAssertCache", "runtime.buildInterfaceSwitchCache",
+		"runtime.buildTypeAssertCache", "runtime.buildInterfaceSwitchCache", "runtime.(*timers).addHeap",
 		// The CPU device's free lists, newOp and its like, grow to how far the host has
 		// ever been ahead; and what checks the order is no part of the pipeline.
 		"device/cpu.(*Device).new", "leat/device/order.",

@@ -78,9 +78,23 @@ func (n *notes) take() error {
 func (n *notes) told(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.pending != nil && errors.Is(err, n.pending) {
+	if n.pending != nil && (errors.Is(err, n.pending) || sameFault(err, n.pending)) {
 		n.pending = nil
 	}
+}
+
+// sameFault reports whether both errors tell of a device's fault: once a device has failed
+// every call says so, and only the first is news.
+func sameFault(a, b error) bool {
+	return errors.Is(a, device.ErrFault) && errors.Is(b, device.ErrFault)
+}
+
+// joined is both errors, or the first if both tell of a device's fault.
+func joined(err, also error) error {
+	if sameFault(err, also) {
+		return err
+	}
+	return errors.Join(err, also)
 }
 
 // fault notes that the user is told of a fault of the device, and reports whether they

@@ -2,7 +2,6 @@ package prefetch
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +59,7 @@ func (a *lookahead) begin() error {
 func (a *lookahead) ready(ctx context.Context) error {
 	a.resume()
 	if err := a.notes.take(); err != nil {
-		return errors.Join(err, unlessTold(a.stop(), err))
+		return joined(err, unlessTold(a.stop(), err))
 	}
 	if r := a.run; r != nil && (r.over || r.ctx.Err() != nil || r.at != a.place.at()) {
 		if err := a.stop(); err != nil {

@@ -2,7 +2,6 @@ package prefetch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/leat-go/leat/internal/hold"
@@ -210,16 +209,16 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 			r.returned = time.Time{}
 			return err
 		}
-		return errors.Join(err, g.discard(w))
+		return joined(err, g.discard(w))
 	}
 	if g.dev == nil && w.slot != nil {
 		r.returned = time.Now() // it may have waited for the transform
 	}
 	if err := w.lend(g.sizes.out); err != nil {
-		return errors.Join(err, g.discard(w))
+		return joined(err, g.discard(w))
 	}
 	if _, err := p.life.step(life.Lend); err != nil { // Close was faster
-		return errors.Join(err, g.discard(w))
+		return joined(err, g.discard(w))
 	}
 	w.step(life.Deliver)
 	if w.slot != nil {

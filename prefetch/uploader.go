@@ -2,7 +2,6 @@ package prefetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -134,7 +133,7 @@ func (r *run) pass(w *window) error {
 	w.step(life.Load)
 	r.gathered = r.gathered[:0]
 	if err := r.put(w); err != nil {
-		return errors.Join(err, r.stages.discard(w))
+		return joined(err, r.stages.discard(w))
 	}
 	return nil
 }
@@ -161,7 +160,7 @@ func (r *run) deliver(s *slot, windows []*window) (err error) {
 			err = r.put(w)
 		}
 		if err != nil {
-			err = errors.Join(err, g.discard(w))
+			err = joined(err, g.discard(w))
 		}
 	}
 	return err
