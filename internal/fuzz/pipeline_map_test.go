@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leat-go/leat/prefetch"
@@ -15,6 +16,7 @@ func (q *pipe) mapOver(s pipelineStep) error {
 		return err
 	}
 	q.mapped = true
+	q.hangs = q.hangs || slices.ContainsFunc(s.Bad, func(t trouble) bool { return t.Kind == ignores })
 	out := prefetch.Output{Fields: fields(q.program.Data.Width, q.program.Data.Empty), Slots: s.Slots, AsFinished: s.AsDone}
 	step := func(b prefetch.Batch, to prefetch.Fields) error {
 		if bad, ok := find(s.Bad, b.Position().Batch, b.Position().Epoch); ok {

@@ -125,6 +125,7 @@ type pipe struct {
 	stuck    bool // a call that did not heed its context was left behind
 	counted  prefetch.Stats
 	mapped   bool // there was a Map
+	hangs    bool // a step of a Map may not have returned: it reads, and holds a batch
 	lost     bool // the step under way has given up what was read ahead, or may have
 }
 
@@ -142,7 +143,7 @@ func (q *pipe) open(ld *loader.Loader, sh shape, at loader.Cursor) (err error) {
 	if err != nil {
 		return err
 	}
-	q.ld, q.shape, q.counted, q.mapped = ld, sh, prefetch.Stats{}, false
+	q.ld, q.shape, q.counted, q.mapped, q.hangs = ld, sh, prefetch.Stats{}, false, false
 	q.ref = newReference(q.program.Data, ld, at, q.words)
 	q.ref.standIn = q.standIn
 	q.closing.Store(false)
