@@ -206,3 +206,35 @@ func TestErrorsSayWhatHappened(t *testing.T) {
 	require.ErrorContains(t, &pinnedpool.OverwriteError{}, "was free")
 	require.ErrorContains(t, &pinnedpool.OverwriteError{InFlight: true}, "was being copied")
 }
+
+// Anybody may ask at any time how the pool is.
+func TestAPoolIsAskedWhileItWorks(t *testing.T) {
+	r := newRig(t, cpu.Options{}, 4, slotBytes, pinnedpool.Options{})
+	stop, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if s := r.pool.Stats(); s.Quarantined > 1 || r.pool.Doubtful() > 1 || s.Bytes > 4*slotBytes {
+				panic("more than there is")
+			}
+		}
+	}()
+	for range 200 {
+		r.pool.Doubt(r.get())
+		r.pool.Recover()
+		b := r.get()
+		r.pool.Quarantine(b)
+		require.True(t, r.pool.Readmit(b))
+		r.upload(b, 1)
+	}
+	require.NoError(t, r.pool.Close(t.Context()))
+	close(stop)
+	<-asked
+	require.Zero(t, r.pool.Stats().Bytes)
+	r.close()
+}
