@@ -286,6 +286,7 @@ func TestLookAheadIsGivenUpWhereNobodyGoesOn(t *testing.T) {
 							if epoch == 0 {
 								continue // its rest is left out
 							}
+							synctest.Wait() // a goroutine that was joined is seen a little longer
 							require.Empty(t, workingAhead())
 							_ = batches
 							break
