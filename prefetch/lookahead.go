@@ -3,7 +3,6 @@ package prefetch
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leat-go/leat/internal/hold"
@@ -22,13 +21,15 @@ type lookahead struct {
 	closed chan struct{} // closed by Close
 
 	// turn is held by who uses the run: Open, Next, Seek, Quiesce and Close.
-	turn      hold.Gate
-	quiescing atomic.Bool // it is Quiesce, for which Next waits
-	quiet     bool        // pause has stages.calls; guarded by turn
+	turn  hold.Gate
+	quiet bool // pause has stages.calls; guarded by turn
 
 	mu  sync.Mutex
 	run *run // nil if nothing works ahead; who changes it holds turn too
 }
+
+// byNext is Next as the holder of a lookahead's turn.
+const byNext = 2
 
 // alone runs f while nobody reads.
 func (a *lookahead) alone(f func() error) error {

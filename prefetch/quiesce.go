@@ -29,8 +29,6 @@ func (p *Prefetcher) Quiesce(ctx context.Context) error {
 		return ErrBusy
 	}
 	defer p.turn.Unlock()
-	p.quiescing.Store(true)
-	defer p.quiescing.Store(false)
 	switch {
 	case p.isClosed():
 		return ErrClosed

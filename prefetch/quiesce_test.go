@@ -3,6 +3,7 @@ package prefetch_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -239,4 +240,37 @@ func TestCloseInAStepNamesTheStep(t *testing.T) {
 		synctest.Wait()
 		r.nothingLeft()
 	})
+}
+
+// A Next beside Quiesces of another goroutine waits for them, whenever they begin and end.
+func TestNextIsNeverBusyForAQuiesce(t *testing.T) {
+	r := newRig(t, canary{n: 500, width: 4}, cpu.Options{}, 1, plain, prefetch.Options{})
+	rd, err := r.pf.Open(t.Context())
+	require.NoError(t, err)
+	over := make(chan struct{})
+	var quiescing sync.WaitGroup
+	quiescing.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if err := r.pf.Quiesce(t.Context()); err != nil && !errors.Is(err, prefetch.ErrBusy) {
+				t.Error(err)
+			}
+		}
+	})
+	for range 500 {
+		b, err := rd.Next(t.Context())
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		b.Release()
+	}
+	close(over)
+	quiescing.Wait()
+	require.NoError(t, rd.Close())
+	r.close()
 }

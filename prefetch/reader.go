@@ -84,7 +84,7 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 		return Batch{}, r.err
 	default:
 	}
-	for !p.turn.TryLock() {
+	for !p.turn.TryLockAs(byNext) {
 		if err := p.mayRead(ctx); err != nil { // it is Close
 			return Batch{}, err
 		}
@@ -93,7 +93,7 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 			return Batch{}, ErrClosed
 		default:
 		}
-		if !p.quiescing.Load() {
+		if p.turn.Holder() == byNext {
 			return Batch{}, ErrBusy
 		}
 		select {
