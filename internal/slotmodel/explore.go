@@ -2,58 +2,12 @@ package slotmodel
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
+	"strings"
 )
 
-// An Edge is a call that the order of things depends on.
-type Edge uint8
-
-// The edges: (a) read after filled, (b) overwrite after read, (c) refill after copied.
-const (
-	None                Edge = iota
-	WaitConsumed             // (b), the copy stream's wait
-	RecordConsumed           // (b)
-	RecordReady              // (a)
-	WaitReady                // (a), compute's wait
-	RecordCopied             // (c)
-	SynchronizeCopied        // (c), the recycler's wait
-	RecordBeforeRelease      // P1: the slot is released before Record(consumed)
-)
-
-func (e Edge) String() string {
-	return [...]string{"None", "WaitConsumed", "RecordConsumed", "RecordReady", "WaitReady", "RecordCopied",
-		"SynchronizeCopied", "RecordBeforeRelease"}[e]
-}
-
-// A Fault is what may go wrong, once, at any moment at which it can.
-type Fault uint8
-
-// The faults.
-const (
-	NoFault       Fault = iota
-	ReadFails           // a sample can't be read
-	UploadFails         // any call of the uploader
-	HandOverFails       // compute's Wait(ready)
-	ReleaseFails        // Record(consumed)
-	RecycleFails        // the recycler's event
-	Stopped             // Close, from another goroutine
-	Stuck               // a producer ignores its context
-)
-
-func (f Fault) String() string {
-	return [...]string{"NoFault", "ReadFails", "UploadFails", "HandOverFails", "ReleaseFails", "RecycleFails", "Stopped", "Stuck"}[f]
-}
-
-// Options say what to explore. The zero value is the protocol as it is, without a
-// fault.
-type Options struct {
-	// Without leaves one edge out.
-	Without Edge
-	// Fault is what may happen once.
-	Fault Fault
-}
-
-// Result is what Explore found.
+// Result is what an exploration found.
 type Result struct {
 	// States is the number of different states reached.
 	States int
@@ -61,80 +15,6 @@ type Result struct {
 	// that led there.
 	Violation string
 	Trace     []string
-}
-
-type model struct {
-	Options
-	steps []step
-	seen  map[state]struct{}
-	// visits are the states in the order of their discovery: how each was reached.
-	visits []visit
-}
-
-type visit struct {
-	from int // the visit before it
-	did  note
-}
-
-// Explore goes through every interleaving, until one breaks a promise: none with
-// fewer steps does.
-func Explore(o Options) Result {
-	m := &model{Options: o, steps: steps(), seen: make(map[state]struct{})}
-	frontier := []state{initial()}
-	m.seen[frontier[0]] = struct{}{}
-	m.visits = append(m.visits, visit{})
-	first := 0 // the frontier's first visit
-	for len(frontier) > 0 {
-		end := len(m.visits)
-		var next []state
-		for i, s := range frontier {
-			reached, why := m.from(s, first+i)
-			if why != "" {
-				return Result{States: len(m.seen), Violation: why, Trace: m.trace(len(m.visits) - 1)}
-			}
-			next = append(next, reached...)
-		}
-		frontier, first = next, end
-	}
-	return Result{States: len(m.seen)}
-}
-
-// from takes every step from a state and returns the new states it leads to. What
-// breaks a promise is the last visit.
-func (m *model) from(s state, at int) (reached []state, why string) {
-	stuck := true
-	for _, step := range m.steps {
-		next := s
-		did, possible := step(m, &next)
-		if !possible {
-			continue
-		}
-		stuck = false
-		if _, known := m.seen[next]; known {
-			continue
-		}
-		m.seen[next] = struct{}{}
-		m.visits = append(m.visits, visit{at, did})
-		if next.broken.promise != kept {
-			return nil, next.broken.String()
-		}
-		reached = append(reached, next)
-	}
-	if stuck {
-		if why = s.unfinished(m.Fault); why != "" {
-			m.visits = append(m.visits, visit{at, note{"and that is all", 0}})
-		}
-	}
-	return reached, why
-}
-
-// trace is the way to a visit.
-func (m *model) trace(at int) (steps []string) {
-	for ; at > 0; at = m.visits[at].from {
-		steps = append(steps, m.visits[at].did.String())
-	}
-	slices.Reverse(steps)
-	return steps
 }
 
 // String is the result for a person.
@@ -147,4 +27,113 @@ func (r Result) String() string {
 		text += "\t" + step + "\n"
 	}
 	return text + r.Violation
+}
+
+// A note says what a step did, in a format for one number or none.
+type note struct {
+	format string
+	number int8
+}
+
+func (n note) String() string {
+	if !strings.Contains(n.format, "%") {
+		return n.format
+	}
+	return fmt.Sprintf(n.format, n.number)
+}
+
+func impossible() (note, bool) { return note{}, false }
+
+// A step is one thing that can happen. It changes s and says what it did, or reports that
+// it is not possible now, and changes nothing.
+type step[S any] func(s *S) (did note, possible bool)
+
+// A space is all that can happen, to be searched. States that are equal have equal
+// futures.
+type space[S comparable] struct {
+	steps []step[S]
+	// broken is the promise that is broken in a state, "" if none is.
+	broken func(*S) string
+	// unfinished is what is missing in a state in which nobody can go on, "" if that is
+	// as it should be.
+	unfinished func(*S) string
+
+	seeds [2]maphash.Seed
+	seen  map[[2]uint64]struct{} // states by a hash of 128 bits: none is taken for another
+	// visits are the states in the order of their discovery: how each was reached.
+	visits []visit
+}
+
+type visit struct {
+	from int // the visit before it
+	did  note
+}
+
+// new reports whether s was not reached before, and notes it.
+func (sp *space[S]) new(s *S) bool {
+	key := [2]uint64{maphash.Comparable(sp.seeds[0], *s), maphash.Comparable(sp.seeds[1], *s)}
+	if _, known := sp.seen[key]; known {
+		return false
+	}
+	sp.seen[key] = struct{}{}
+	return true
+}
+
+// explore takes every step in every state that can be reached, breadth first, until one
+// breaks a promise: none with fewer steps does.
+func (sp *space[S]) explore(initial S) Result {
+	sp.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	sp.seen = make(map[[2]uint64]struct{})
+	sp.new(&initial)
+	sp.visits = []visit{{}}
+	first := 0 // the frontier's first visit
+	for frontier := []S{initial}; len(frontier) > 0; {
+		end := len(sp.visits)
+		var next []S
+		for i := range frontier {
+			reached, why := sp.from(&frontier[i], first+i)
+			if why != "" {
+				return Result{States: len(sp.seen), Violation: why, Trace: sp.trace(len(sp.visits) - 1)}
+			}
+			next = append(next, reached...)
+		}
+		frontier, first = next, end
+	}
+	return Result{States: len(sp.seen)}
+}
+
+// from takes every step from a state and returns the new states it leads to. What breaks
+// a promise is the last visit.
+func (sp *space[S]) from(s *S, at int) (reached []S, why string) {
+	stuck, next := true, *s
+	for _, step := range sp.steps {
+		did, possible := step(&next)
+		if !possible {
+			continue
+		}
+		stuck = false
+		if sp.new(&next) {
+			sp.visits = append(sp.visits, visit{at, did})
+			if why := sp.broken(&next); why != "" {
+				return nil, why
+			}
+			reached = append(reached, next)
+		}
+		next = *s
+	}
+	if stuck {
+		if why = sp.unfinished(s); why != "" {
+			sp.visits = append(sp.visits, visit{at, note{format: "and that is all"}})
+		}
+	}
+	return reached, why
+}
+
+// trace is the way to a visit.
+func (sp *space[S]) trace(at int) (steps []string) {
+	for ; at > 0; at = sp.visits[at].from {
+		steps = append(steps, sp.visits[at].did.String())
+	}
+	slices.Reverse(steps)
+	return steps
 }

@@ -6,124 +6,130 @@ type kind uint8
 const (
 	noOp kind = iota
 	wait
-	copyH2D
-	work
+	copyH2D // of neighbours in pinned memory into neighbours in a slot
+	work    // on a window
 	record
 )
 
-// op is an operation in a stream. One that is done is the zero op, so that states
-// differ only where their future can.
+// op is an operation in a stream.
 type op struct {
 	kind         kind
-	host, device int8
-	batch        int8
-	bound        recording // what a wait waits for
+	buffer, n    int8 // a copy's first source, and how many
+	slot, window int8 // a copy's first destination, or what work reads
+	batch        int8 // the first that is copied, or the one that work is for
+	bound        recording
 }
 
-// streamID says which stream.
-type streamID int8
-
+// The streams.
 const (
-	noStream streamID = iota
-	copies
-	compute
+	copies  = 0
+	compute = 1 // and perhaps 2
+	other   = 3 // of UsedOn
+	streams = 4
 )
 
 // stream is a queue of operations, done in order.
 type stream struct {
-	ops          [4 * batches]op
-	issued, done int8
-	running      bool
+	n   int8
+	ops [16]op
 }
 
-func (s *stream) idle() bool { return s.issued == s.done }
+// recording is one Record of an event: how far from the front of its stream it stands,
+// from 1. The zero recording is complete, or of an event that was never recorded, which
+// is the same to whoever waits for it.
+type recording struct{ stream, number int8 }
 
-// resting is when no stream has anything to do.
-func (s *state) resting() bool { return s.streams[0].idle() && s.streams[1].idle() }
+func (r recording) complete() bool { return r.number == 0 }
 
-// recording is one Record of an event: the operation of that number in a stream. The
-// zero recording is of an event that was never recorded.
-type recording struct {
-	stream streamID
-	number int8
-}
+func (s *state) idle(id int8) bool { return s.streams[id].n == 0 }
 
-func (s *state) issue(id streamID, o op) {
-	q := &s.streams[id-copies]
-	q.ops[q.issued] = o
-	q.issued++
+func (s *state) issue(id int8, o op) {
+	q := &s.streams[id]
+	q.ops[q.n] = o
+	q.n++
 }
 
 // record issues a Record of an event.
-func (s *state) record(id streamID, e *recording) {
-	*e = recording{id, s.streams[id-copies].issued}
+func (s *state) record(id int8, e *recording) {
 	s.issue(id, op{kind: record})
+	*e = recording{id, s.streams[id].n}
 }
 
-func (s *state) complete(r recording) bool {
-	return r.stream == noStream || r.number < s.streams[r.stream-copies].done
-}
-
-// pending calls f for each operation that is issued and not done.
-func (s *state) pending(id streamID, f func(op)) {
-	q := &s.streams[id-copies]
-	for i := q.done; i < q.issued; i++ {
-		f(q.ops[i])
+// pop ends a stream's oldest operation.
+func (s *state) pop(id int8) {
+	q := &s.streams[id]
+	copy(q.ops[:], q.ops[1:q.n])
+	q.n--
+	q.ops[q.n] = op{}
+	pass := func(r *recording) {
+		if r.number > 0 && r.stream == id {
+			if r.number--; r.number == 0 {
+				*r = recording{}
+			}
+		}
+	}
+	for i := range s.buffers {
+		pass(&s.buffers[i].copied)
+	}
+	for i := range s.slots {
+		pass(&s.slots[i].filled)
+		for j := range s.slots[i].reads {
+			pass(&s.slots[i].reads[j].done)
+		}
+	}
+	for i := range s.streams {
+		q := &s.streams[i]
+		for j := range q.ops[:q.n] {
+			pass(&q.ops[j].bound)
+		}
 	}
 }
 
-// advance is one step of a stream: an operation with a duration begins or ends,
-// another is done at once.
-func (s *state) advance(id streamID) (did note, possible bool) {
-	q := &s.streams[id-copies]
-	if q.idle() {
+// settle ends the operations that take no time and can end. Nobody can tell that from
+// their ending later: what they let others do, those may do later too.
+func (s *state) settle() {
+	for again := true; again; {
+		again = false
+		for id := range int8(streams) {
+			for q := &s.streams[id]; q.n > 0; again = true {
+				if o := &q.ops[0]; o.kind != record && !(o.kind == wait && o.bound.complete()) {
+					break
+				}
+				s.pop(id)
+			}
+		}
+	}
+}
+
+// advance does a stream's oldest copy or work. It is done at one moment: where two that
+// touch the same memory are not ordered, they come in either order.
+func (m *model) advance(s *state, id int8) (did note, possible bool) {
+	q := &s.streams[id]
+	if q.n == 0 || q.ops[0].kind == wait {
 		return impossible()
 	}
-	o := q.ops[q.done]
-	switch {
-	case o.kind == wait && !s.complete(o.bound):
-		return impossible()
-	case o.kind == copyH2D && !q.running:
-		s.beginCopy(o)
-		q.running = true
-		return note{"the copy of batch %d begins", o.batch}, true
-	case o.kind == work && !q.running:
-		s.read(o)
-		q.running = true
-		return note{"work on batch %d begins", o.batch}, true
-	case o.kind == copyH2D:
-		s.endCopy(o)
-		did = note{"the copy of batch %d ends", o.batch}
-	case o.kind == work:
-		s.read(o)
-		did = note{"work on batch %d ends", o.batch}
-	default:
-		did = note{[...]string{"", "the copy stream passes an event", "compute passes an event"}[id], 0}
+	o := q.ops[0]
+	if o.kind == copyH2D {
+		did = note{"batch %d is copied", o.batch}
+		for i := range o.n {
+			s.copy(o, i)
+		}
+	} else {
+		did = note{"work on batch %d is done", o.batch}
+		if s.slots[o.slot].windows[o.window].content != o.batch {
+			s.violate(otherRead, o.batch, 0)
+		}
 	}
-	q.ops[q.done] = op{}
-	q.done++
-	q.running = false
+	s.pop(id)
+	s.settle()
 	return did, true
 }
 
-func (s *state) beginCopy(o op) {
-	s.pending(compute, func(w op) {
-		if w.kind == work && w.device == o.device && w.batch < o.batch {
-			s.violate(overwrittenOnDevice, o.batch, w.batch)
-		}
-	})
-	s.device[o.device].content = poison
-}
-
-func (s *state) endCopy(o op) {
-	if s.host[o.host].content != o.batch {
-		s.violate(otherCopied, o.batch, 0)
+// copy does a part of a copy.
+func (s *state) copy(o op, i int8) {
+	batch, to := o.batch+i, &s.slots[o.slot].windows[o.window+i]
+	if s.buffers[o.buffer+i].content != batch {
+		s.violate(otherCopied, batch, 0)
 	}
-	s.device[o.device].content = s.host[o.host].content
-}
-
-func (s *state) read(o op) {
-	if s.device[o.device].content != o.batch {
-		s.violate(otherRead, o.batch, 0)
-	}
+	to.content = batch
 }
