@@ -22,8 +22,8 @@ import (
 func TestQuiescedNothingCallsTheDevice(t *testing.T) {
 	for _, per := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			reads := 0
-			data := canary{n: 60, width: 8, read: func(context.Context, int) error { reads++; return nil }}
+			var reads atomic.Int64
+			data := canary{n: 60, width: 8, read: func(context.Context, int) error { reads.Add(1); return nil }}
 			r := newRig(t, data, adversarial(time.Millisecond), 3, loader.Options{Shuffle: true, Workers: 1, Epochs: 2},
 				prefetch.Options{BatchesPerCopy: per, Transform: passOn(cpuSpin, time.Millisecond, data)})
 			var all []reading
@@ -33,10 +33,10 @@ func TestQuiescedNothingCallsTheDevice(t *testing.T) {
 					all = append(all, r.read(b, 2*time.Millisecond))
 					if len(all)%3 == 0 {
 						require.NoError(t, r.pf.Quiesce(t.Context()))
-						calls, before := r.tap.Calls(), reads
+						calls, before := r.tap.Calls(), reads.Load()
 						time.Sleep(time.Second)
 						require.Equal(t, calls, r.tap.Calls())
-						require.Equal(t, before, reads)
+						require.Equal(t, before, reads.Load())
 					}
 				}
 			}
