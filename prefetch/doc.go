@@ -5,6 +5,26 @@
 //	workers ──▶ pinned buffers ──copy stream──▶ device slots ──▶ compute stream
 //	               refill after `copied`           overwrite after `consumed`
 //
+// # Use
+//
+//	pf, err := prefetch.New(compute, ld, prefetch.Options{})
+//	defer pf.Close()
+//	for batch, err := range pf.All(ctx) { // or Epochs, Batches, Pass; or Open for one Next at a time
+//		if err != nil {
+//			return err
+//		}
+//		model.Step(batch.Stream(), batch.Field("x").View)
+//	}
+//
+// The body of a range owns its batch until it ends, in whatever way: break, return and
+// panic release the batch too, and keep the position, so that the next range goes on with
+// the next batch. The body submits its work to the batch's Stream and need not wait for it.
+// Batches come in order, for any number of workers. An error comes at most once, last, with
+// the zero Batch, and after all batches before it; the error of ctx is one of them.
+//
+// What was read ahead is kept for the next range when a body breaks. It is given up, and
+// the producers are stopped and joined, when ctx ends and after an error.
+//
 // # One idea
 //
 // Everything that batches pass through on the device is a slot: memory that one stream

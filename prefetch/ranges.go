@@ -5,19 +5,10 @@ import (
 	"iter"
 )
 
-// The ranges. In all of them the loop body owns its batch until it ends, by whatever way:
-// break, return and panic release it too, and keep the position, so that ranging again
-// goes on with the next batch. The body submits its work to the batch's Stream and need
-// not wait for it. Batches come in order, for any number of workers. An error is yielded
-// at most once, last, with the zero Batch, and after all batches before it; ctx's own
-// error is one of them.
-//
-// What was read ahead is kept when the body breaks, for the next range. It is given up,
-// and the producers are stopped and joined, when ctx ends and after an error.
-
 // All yields all batches that are left, of all epochs that the loader's options state; if
 // they state none it goes on for ever. It begins where the cursor is: behind the last batch
-// delivered, or where Restore or Seek has put it.
+// delivered, or where Restore or Seek has put it. What holds for all ranges is in the
+// package's comment.
 func (p *Prefetcher) All(ctx context.Context) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		for !p.place.finished() && p.epoch(ctx, false, yield) {

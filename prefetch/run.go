@@ -65,7 +65,7 @@ func startRun(ctx context.Context, g *stages, ld *loader.Loader, at loader.Curso
 	if g.ring != nil {
 		g.ring.startWatching(r.ctx)
 	}
-	go r.upload() // ends when the loader does or r.ctx; join waits for it
+	go r.work() // ends when the loader does or r.ctx; join waits for it
 	return r
 }
 

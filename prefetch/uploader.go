@@ -9,9 +9,9 @@ import (
 	"github.com/leat-go/leat/loader"
 )
 
-// upload is the uploader: it joins filled batches with a free slot and submits what brings
+// work is the uploader: it joins filled batches with a free slot and submits what brings
 // them there. It waits for producers and for slots, and not for the device.
-func (r *run) upload() {
+func (r *run) work() {
 	defer close(r.items)
 	defer r.putBack()
 	defer func() {
