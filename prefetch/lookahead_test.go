@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"regexp"
 	"runtime"
 	"runtime/metrics"
 	"strings"
@@ -352,18 +353,25 @@ func TestKeptLookAheadCostsNoTime(t *testing.T) {
 	}
 }
 
-// workingAhead are the stacks of all goroutines that the loaders and Prefetchers of the
-// process have made, of which a run has several.
+// workingAhead are the stacks of all goroutines of the caller's bubble that loaders and
+// Prefetchers have made, of which a run has several. Other tests may have left some.
 func workingAhead() (stacks []string) {
 	text := make([]byte, 1<<20)
-	for _, stack := range strings.Split(string(text[:runtime.Stack(text, true)]), "\n\n") {
+	all := strings.Split(string(text[:runtime.Stack(text, true)]), "\n\n")
+	bubble := inBubble.FindString(all[0]) // the caller's own stack is the first
+	if bubble == "" {
+		panic("workingAhead is called outside of a bubble")
+	}
+	for _, stack := range all {
 		ours := strings.Contains(stack, "leat-go/leat/loader.") || strings.Contains(stack, "leat-go/leat/prefetch.")
-		if ours && !strings.Contains(stack, "testing.tRunner(") {
+		if ours && inBubble.FindString(stack) == bubble && !strings.Contains(stack, "testing.tRunner(") {
 			stacks = append(stacks, stack)
 		}
 	}
 	return stacks
 }
+
+var inBubble = regexp.MustCompile(`synctest bubble \d+\]`)
 
 // wakes is how often goroutines of the process have begun to run, of which the runtime
 // counts a part.
