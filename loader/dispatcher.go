@@ -78,8 +78,10 @@ func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
 func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 	l := d.run.loader
 	order := l.order(at.Epoch)
-	for left := l.split.steps(at.Position); left > 0; left-- {
-		p := l.split.part(at.Position)
+	for left := l.split.left(at); left > 0; left-- {
+		step, from, _ := l.split.step(at)
+		at.Position = from
+		p := step.part(from)
 		b := d.open(ctx, at, p.position)
 		if b == nil {
 			return false
@@ -105,7 +107,7 @@ func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *bat
 		return nil
 	}
 	filled := Filled{
-		Epoch: from.Epoch, Batch: int(from.Position / r.loader.split.global()),
+		Epoch: from.Epoch, Batch: r.loader.split.number(from),
 		Position: position, After: from,
 	}
 	filled.Times.Asked = time.Now()

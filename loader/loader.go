@@ -17,13 +17,15 @@ type Loader struct {
 	options     Options
 	base        int // workers that are no reserve
 	layout      *Layout
-	split       split
+	split       plan
 	known       bool   // whether the number of samples is
 	fields      string // as a State tells them
 	fingerprint uint64
-	dataset     Dataset  // or else
-	iterable    Iterable // this
-	once        *onePass // the iterable, if it gives its samples once
+	dataset     Dataset   // or else
+	tree        tree      // of the dataset
+	leaves      []Dataset // of the tree
+	iterable    Iterable  // this
+	once        *onePass  // the iterable, if it gives its samples once
 }
 
 // New makes a Loader of a dataset. batchSize is the number of rows of one rank's
@@ -49,10 +51,11 @@ func New(ds Dataset, batchSize int, o Options) (*Loader, error) {
 	}
 	l.dataset = ds
 	l.split.samples, l.known = samples, true
-	if l.split.steps(0) == 0 {
+	if l.split.left(Cursor{}) == 0 {
 		return nil, fmt.Errorf("%w: %d samples, and %s; Last: Pad would fill them up",
 			ErrTooFewSamples, samples, l.split.takes())
 	}
+	l.tree, l.leaves = roots(ds)
 	l.fingerprint = fingerprint(ds, l.layout)
 	return l, nil
 }
@@ -116,12 +119,12 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 		base:    base,
 		layout:  layout,
 		fields:  listed(layout.names()),
-		split: split{
+		split: plan{split: split{
 			batch: int64(batchSize),
 			rank:  int64(o.Shard.Index),
 			ranks: int64(o.Shard.Count),
 			last:  o.Last,
-		},
+		}},
 	}, nil
 }
 
@@ -158,7 +161,7 @@ func (l *Loader) Batches() (n int, known bool) {
 	if !l.known {
 		return 0, false
 	}
-	return int(l.split.steps(0)), true
+	return int(l.split.left(Cursor{})), true
 }
 
 // Samples is the number of samples in an epoch over all ranks, where it is known.

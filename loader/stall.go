@@ -40,7 +40,7 @@ func (r *Run) suspects() []suspect {
 	}
 	d := r.dispatcher
 	s := suspect{epoch: int(d.epoch.Load()), position: d.position.Load(), goroutine: d.goroutine.Load()}
-	s.number = int(s.position / r.loader.split.global())
+	s.number = r.loader.split.number(Cursor{Epoch: s.epoch, Position: s.position})
 	switch {
 	case d.getting.Load():
 		s.sample, s.stage = -1, StageSlot

@@ -164,7 +164,7 @@ func (l *Loader) Check(s State) error {
 
 // normalize is Claim.Normalize.
 func (l *Loader) normalize(at Cursor) Cursor {
-	if l.known && l.split.holds(at.Position) && l.split.steps(at.Position) == 0 {
+	if l.known && l.split.holds(at.Position) && l.split.left(at) == 0 {
 		return Cursor{Epoch: at.Epoch + 1}
 	}
 	return at

@@ -3,21 +3,14 @@ package loader
 import (
 	"context"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"github.com/leat-go/leat/loader/internal/mix"
 )
 
 // maxClaim bounds the rows of a claim, and a worker's scratch space with it.
 const maxClaim = 2048
-
-// attempts is how many substitutes are tried for one sample. Where a hundredth
-// of the samples are bad, as many bad ones in a row do not happen.
-const attempts = 16
 
 // worker reads samples into rows: one goroutine, started and counted by the Run.
 type worker struct {
@@ -265,16 +258,15 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 			w.fail(ctx, b, row, &SubstituteError{Err: cause, Last: errGoexit})
 		}
 	}()
-	samples, last := uint64(b.order.Len()), error(nil)
+	last := error(nil)
 	position := b.filled.Position + int64(row)
 	for attempt := 1; attempt <= attempts && ctx.Err() == nil; attempt++ {
-		h := mix.Hash(w.run.loader.options.Seed, uint64(b.filled.Epoch), uint64(position), uint64(attempt), 2)
-		index, _ := bits.Mul64(h, samples)
+		index := w.run.loader.candidate(b.filled.Epoch, position, attempt)
 		w.standIn.Store(int64(index))
 		w.row.move(row, position)
-		if last = w.try(ctx, int(index)); last == nil {
+		if last = w.try(ctx, index); last == nil {
 			b.substitute(Substitution{
-				Row: row, Position: position, Sample: b.sample(row), Substitute: int(index),
+				Row: row, Position: position, Sample: b.sample(row), Substitute: index,
 				Attempts: attempt, Err: cause,
 			})
 			returned = true
