@@ -10,6 +10,7 @@
 //	Cursor, State       a place in the data, and what must be saved to return to it
 //	Loader              all of the above with its Options: immutable, shareable
 //	Run                 one pass: a dispatcher and workers that fill slots of a Memory
+//	loader/source       where bytes come from: paths, globs, whatever an fs.FS holds
 //	loader/idx          IDX files, the format of MNIST
 //
 // # What may be relied on

@@ -12,6 +12,7 @@ import (
 	_ "github.com/leat-go/leat/device/auto"
 	_ "github.com/leat-go/leat/device/meter"
 	_ "github.com/leat-go/leat/loader/idx"
+	_ "github.com/leat-go/leat/loader/source"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/tensors"
 )
@@ -63,6 +64,7 @@ var foreign = map[string][]string{
 	"dtype":          nil,
 	"loader":         nil,
 	"loader/idx":     nil,
+	"loader/source":  nil,
 	"device":         nil,
 	"device/driver":  nil,
 	"device/order":   nil,
@@ -83,6 +85,8 @@ var apart = map[string]string{
 	"device/devicetest":  "tests of drivers",
 	"device/cuda/latch":  "tests of drivers",
 	"kernels/kerneltest": "tests of kernels",
+
+	"loader/source/sourcetest": "tests of sources",
 }
 
 func TestDependencies(t *testing.T) {
