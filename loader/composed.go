@@ -9,11 +9,12 @@ type Composed interface {
 	// Parts are the datasets that the samples come from. They are always the same. A
 	// dataset that is used twice is there twice.
 	Parts() []Dataset
-	// Part returns the number of the part that sample index of an epoch is made of, and
-	// the sample's index there: those that Read reads. Of several parts that a sample is
-	// made of it is the first. It reads no data, and may be called by several goroutines
-	// at once.
-	Part(epoch, index int) (part, at int)
+	// Part returns the number of the part that sample index of a pass is made of, the
+	// sample's index there, and the part's pass: those that Read reads. At the top a pass is
+	// an epoch; a composition that reads a part several times an epoch numbers the part's
+	// passes. Of several parts that a sample is made of it is the first. It reads no data,
+	// and may be called by several goroutines at once.
+	Part(pass uint64, index int) (part, at int, partPass uint64)
 }
 
 // Locator is a Dataset that knows where its samples lie.
@@ -63,12 +64,13 @@ func grow(ds Dataset, leaves *[]Dataset) tree {
 
 // leaf is the sample that one of an epoch is made of.
 func (t *tree) leaf(epoch, index int) Leaf {
+	pass := uint64(epoch)
 	for t.composed != nil {
-		part, at := t.composed.Part(epoch, index)
+		part, at, partPass := t.composed.Part(pass, index)
 		if uint(part) >= uint(len(t.parts)) {
 			panic(fmt.Sprintf("loader: Part of sample %d is %d, and there are %d parts", index, part, len(t.parts)))
 		}
-		t, index = &t.parts[part], at
+		t, index, pass = &t.parts[part], at, partPass
 	}
 	return Leaf{Source: t.source, Index: index}
 }

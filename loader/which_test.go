@@ -32,21 +32,21 @@ func (d joined) Parts() (parts []loader.Dataset) {
 	return parts
 }
 
-func (d joined) Part(epoch, index int) (part, at int) {
+func (d joined) Part(epoch uint64, index int) (part, at int, pass uint64) {
 	for part = range d {
 		if index < d[part].n {
 			if epoch%2 == 1 {
 				index = d[part].n - 1 - index
 			}
-			return part, index
+			return part, index, epoch
 		}
 		index -= d[part].n
 	}
-	return -1, 0
+	return -1, 0, 0
 }
 
 func (d joined) Read(ctx context.Context, index int, row *loader.Row) error {
-	part, at := d.Part(row.Epoch(), index)
+	part, at, _ := d.Part(uint64(row.Epoch()), index)
 	return d[part].Read(ctx, at, row)
 }
 
@@ -92,7 +92,7 @@ func TestWhichIsWhatIsDelivered(t *testing.T) {
 						Position: b.positions[row], Padding: row >= b.filled.Valid,
 						Index: s.Index, Leaf: s.Leaf, Origin: ds[0].Origin(int(b.indices[row])),
 					}, s)
-					source, at := ds.Part(s.Epoch, s.Index)
+					source, at, _ := ds.Part(uint64(s.Epoch), s.Index)
 					require.Equal(t, loader.Leaf{Source: source, Index: at}, s.Leaf)
 					require.EqualValues(t, b.indices[row], at)
 				}

@@ -32,9 +32,8 @@ func both(t *testing.T, test func(r *rig)) {
 
 func TestPanicOfAKernel(t *testing.T) {
 	both(t, func(r *rig) {
-		s, e, recorded := r.stream("s"), r.event("e"), make(chan struct{})
-		r.do(s.Launch(kernel("bad", func() { <-recorded; panic(errUser) })), s.Record(e))
-		close(recorded)
+		s, e := r.stream("s"), r.event("e")
+		r.do(s.Launch(kernel("bad", func() { panic(errUser) })), s.Record(e))
 		err := e.Synchronize(background)
 		require.ErrorIs(r.t, err, device.ErrFault)
 		require.ErrorIs(r.t, err, errUser)

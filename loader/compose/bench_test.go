@@ -1,0 +1,67 @@
+package compose_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/compose"
+)
+
+// nothing is a dataset whose samples cost nothing to read.
+type nothing struct{ n int }
+
+func (d nothing) Len() int { return d.n }
+
+func (d nothing) Fields() []loader.Field {
+	return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{0}}}
+}
+
+func (d nothing) Read(context.Context, int, *loader.Row) error { return nil }
+
+// BenchmarkRead is what a sample costs in a combination that moves no bytes.
+func BenchmarkRead(b *testing.B) {
+	const n = 100_000
+	ds := nothing{n}
+	indices := make([]int, n)
+	for i := range indices {
+		indices[i] = n - 1 - i
+	}
+	for name, make := range map[string]func() (loader.Dataset, error){
+		"Subset":  func() (loader.Dataset, error) { return compose.Subset(ds, indices) },
+		"Skip":    func() (loader.Dataset, error) { return compose.Skip(ds, 10) },
+		"Repeat":  func() (loader.Dataset, error) { return compose.Repeat(ds, 3) },
+		"Concat":  func() (loader.Dataset, error) { return compose.Concat(ds, ds, ds) },
+		"Shuffle": func() (loader.Dataset, error) { return compose.Shuffle(ds, 1) },
+		"Select":  func() (loader.Dataset, error) { return compose.Select(ds, n, func(_, i int) int { return n - 1 - i }) },
+		"Split": func() (loader.Dataset, error) {
+			parts, err := compose.Split(ds, 1, 0.9, 0.1)
+			return parts[0], err
+		},
+		"SplitN": func() (loader.Dataset, error) {
+			parts, err := compose.SplitN(ds, 1, n-10, 10)
+			return parts[0], err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			ds, err := make()
+			require.NoError(b, err)
+			s, err := loader.NewScratch(ds.Fields())
+			require.NoError(b, err)
+			row := s.Begin(new(loader.Row))
+			n, ctx, i := ds.Len(), context.Background(), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := ds.Read(ctx, i, row); err != nil {
+					b.Fatal(err)
+				}
+				if i++; i == n {
+					i = 0
+				}
+			}
+		})
+	}
+}

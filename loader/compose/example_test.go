@@ -1,0 +1,184 @@
+package compose_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/compose"
+)
+
+// letters is a dataset of the letters of a word.
+func letters(word string) loader.Dataset {
+	return loader.FromSlice([]byte(word), []loader.Field{{Name: "letter", DType: dtype.Uint8}},
+		func(_ context.Context, letter byte, row *loader.Row) error {
+			return loader.Write(row, "letter", letter)
+		})
+}
+
+// spell prints the letters of a dataset, a line an epoch.
+func spell(ds loader.Dataset, epochs int) {
+	ld, err := loader.New(ds, 4, loader.Options{Epochs: epochs})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mem, err := loader.NewHeap(ld.Layout().Size(), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run := ld.Start(context.Background(), loader.Cursor{}, mem)
+	defer run.Close()
+	for {
+		batch, err := run.Next(context.Background())
+		switch {
+		case errors.Is(err, loader.ErrEpochEnd):
+			fmt.Println()
+			continue
+		case errors.Is(err, loader.ErrEnd):
+			return
+		case err != nil:
+			log.Fatal(err)
+		}
+		fmt.Printf("%s", ld.Layout().Rows(0, batch.Slot.Bytes, batch.N))
+		mem.Put(batch.Slot)
+	}
+}
+
+func ExampleSubset() {
+	ds, err := compose.Subset(letters("retina"), []int{1, 0, 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	// Output:
+	// ere
+}
+
+func ExampleTake() {
+	ds, err := compose.Take(letters("retina"), 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	// Output:
+	// ret
+}
+
+func ExampleSkip() {
+	ds, err := compose.Skip(letters("retina"), 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	// Output:
+	// ina
+}
+
+func ExampleRepeat() {
+	ds, err := compose.Repeat(letters("tom"), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	// Output:
+	// tomtom
+}
+
+func ExampleConcat() {
+	ds, err := compose.Concat(letters("mill"), letters("wheel"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	// Output:
+	// millwheel
+}
+
+// Each epoch has another order, in the first letters only.
+func ExampleShuffle() {
+	first, err := compose.Shuffle(letters("abcd"), 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ds, err := compose.Concat(first, letters("wxyz"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 3)
+	// Output:
+	// acdbwxyz
+	// abdcwxyz
+	// cbadwxyz
+
+}
+
+func ExampleSelect() {
+	backwards, err := compose.Select(letters("retina"), 6, func(_, i int) int { return 5 - i })
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(backwards, 1)
+	// Output:
+	// aniter
+}
+
+func ExampleSplit() {
+	parts, err := compose.Split(letters("abcdefghijklmnopqrstuvwxyz"), 1, 0.8, 0.2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	training, validation := parts[0], parts[1]
+	spell(training, 1)
+	spell(validation, 1)
+	// Output:
+	// abcdeghijknoprstuvxy
+	// flmqwz
+
+}
+
+func ExampleSplitBy() {
+	side := func(i int) string { return "abcdefghijklmnopqrstuvwxyz"[i/5*5 : i/5*5+1] } // five letters have one key
+	parts, err := compose.SplitBy(letters("abcdefghijklmnopqrstuvwxyz"), 1, side, 0.5, 0.5)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(parts[0], 1)
+	spell(parts[1], 1)
+	// Output:
+	// pqrstuvwxyz
+	// abcdefghijklmno
+
+}
+
+func ExampleSplitN() {
+	parts, err := compose.SplitN(letters("abcdefgh"), 1, 6, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(parts[0], 1)
+	spell(parts[1], 1)
+	// Output:
+	// bgaefc
+	// dh
+
+}
+
+// An image and its label, from two datasets.
+func ExampleZip() {
+	labels := loader.FromSlice([]int64{7, 2}, []loader.Field{{Name: "label", DType: dtype.Int64}},
+		func(_ context.Context, label int64, row *loader.Row) error { return loader.Write(row, "label", label) })
+	ds, err := compose.Zip(letters("ab"), labels)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ds.Fields())
+	_, err = compose.Zip(letters("ab"), letters("abc"))
+	fmt.Println(err)
+	// Output:
+	// [letter uint8 label int64]
+	// loader: Zip: datasets[1] is a dataset of 3 samples, want 2, as many as datasets[0] has
+	// loader: Zip: datasets[1] is a dataset with the field letter uint8, want a name that no field of datasets[0] has
+}
