@@ -12,6 +12,7 @@
 //	Run                 one pass: a dispatcher and workers that fill slots of a Memory
 //	loader/source       where bytes come from: paths, globs, whatever an fs.FS holds
 //	loader/idx          IDX files, the format of MNIST
+//	loader/stream       chains of operators over streams, for NewStream
 //
 // # What may be relied on
 //

@@ -13,6 +13,7 @@ import (
 	_ "github.com/leat-go/leat/device/meter"
 	_ "github.com/leat-go/leat/loader/idx"
 	_ "github.com/leat-go/leat/loader/source"
+	_ "github.com/leat-go/leat/loader/stream"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/tensors"
 )
@@ -65,6 +66,7 @@ var foreign = map[string][]string{
 	"loader":         nil,
 	"loader/idx":     nil,
 	"loader/source":  nil,
+	"loader/stream":  nil,
 	"device":         nil,
 	"device/driver":  nil,
 	"device/order":   nil,

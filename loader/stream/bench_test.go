@@ -1,0 +1,116 @@
+package stream_test
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/stream"
+)
+
+// endless gives 0, 1, 2 and so on, at once.
+func endless() stream.Stream[int] {
+	return stream.New(1, func(context.Context, loader.Pass, int, []byte) (stream.Reader[int], error) {
+		return new(counter), nil
+	})
+}
+
+type counter int
+
+func (c *counter) Next(context.Context) (stream.Item[int], bool, error) {
+	*c++
+	return stream.Item[int]{Value: int(*c)}, true, nil
+}
+
+func (c *counter) AppendMark(dst []byte) ([]byte, error) {
+	return strconv.AppendInt(dst, int64(*c), 10), nil
+}
+
+func (c *counter) Close() error { return nil }
+
+// chains are operators that move no bytes.
+func chains() map[string]stream.Stream[int] {
+	s := endless()
+	return map[string]stream.Stream[int]{
+		"none":         s,
+		"Map":          stream.Map(s, func(_ context.Context, n int) (int, error) { return n + 1, nil }),
+		"MapRand":      stream.MapRand(s, func(_ context.Context, r *rand.Rand, n int) (int, error) { return n + r.IntN(2), nil }),
+		"Filter":       stream.Filter(s, func(n int) bool { return n&1 == 0 }),
+		"Take":         stream.Take(s, 1<<62),
+		"Skip":         stream.Skip(s, 10),
+		"Concat":       stream.Concat(s, s),
+		"Repeat":       stream.Repeat(s, 2),
+		"Shuffle":      stream.Shuffle(s, 100),
+		"Shuffle10000": stream.Shuffle(s, 10_000),
+	}
+}
+
+func BenchmarkNext(b *testing.B) {
+	cs := chains()
+	for _, name := range slices.Sorted(maps.Keys(cs)) {
+		s := cs[name]
+		b.Run("op="+name, func(b *testing.B) {
+			r, err := s.Open(ctx, pass, 0, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range 300_000 { // buffers are full, and places are kept
+				_, _, _ = r.Next(ctx)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok, err := r.Next(ctx); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkAppendMark(b *testing.B) {
+	cs := chains()
+	for _, name := range slices.Sorted(maps.Keys(cs)) {
+		s := cs[name]
+		b.Run("op="+name, func(b *testing.B) {
+			r, err := s.Open(ctx, pass, 0, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range 30_000 {
+				_, _, _ = r.Next(ctx)
+			}
+			mark := make([]byte, 0, 4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				if mark, err = r.AppendMark(mark[:0]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Neither samples nor marks cost an allocation once buffers are full.
+func TestNoAllocations(t *testing.T) {
+	for name, s := range chains() {
+		r, err := s.Open(ctx, pass, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 300_000 {
+			_, _, _ = r.Next(ctx)
+		}
+		mark := make([]byte, 0, 4096)
+		n := testing.AllocsPerRun(1000, func() {
+			_, _, _ = r.Next(ctx)
+			mark, _ = r.AppendMark(mark[:0])
+		})
+		if n > 0.01 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

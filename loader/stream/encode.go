@@ -1,0 +1,86 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// Encode makes s what loader.NewStream takes: the end of a chain. encode writes a value to a
+// row of fields under the rules of loader.Dataset.Read; it runs on the workers, in
+// parallel with each other and with what is before it in the chain. loader.Skip leaves the
+// value out.
+func Encode[T any](s Stream[T], fields []loader.Field, encode func(ctx context.Context, value T, row *loader.Row) error) loader.Stream {
+	return &encoded[T]{
+		s:      then(s, s.open, needs(encode == nil, "Encode", "encode")),
+		fields: slices.Clone(fields),
+		encode: encode,
+	}
+}
+
+type encoded[T any] struct {
+	s      Stream[T]
+	fields []loader.Field
+	encode func(context.Context, T, *loader.Row) error
+	spare  sync.Pool // of *sample[T]
+}
+
+func (e *encoded[T]) Fields() []loader.Field { return e.fields }
+func (e *encoded[T]) Shards() int            { return e.s.shards }
+func (e *encoded[T]) Fingerprint() uint64    { return e.s.fingerprint }
+
+// Err joins the mistakes of the chain. loader.NewStream asks for it.
+func (e *encoded[T]) Err() error { return e.s.Err() }
+
+func (e *encoded[T]) Open(ctx context.Context, pass loader.Pass, shard int, mark []byte) (loader.ShardReader, error) {
+	up, err := e.s.Open(ctx, pass, shard, mark)
+	if err != nil {
+		return nil, err
+	}
+	return &encodedReader[T]{Reader: up, of: e}, nil
+}
+
+type encodedReader[T any] struct {
+	Reader[T]
+	of *encoded[T]
+}
+
+func (r *encodedReader[T]) Next(ctx context.Context) (loader.Encoder, bool, error) {
+	item, ok, err := r.Reader.Next(ctx)
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	s, ok := r.of.spare.Get().(*sample[T])
+	if !ok {
+		s = &sample[T]{of: r.of}
+	}
+	s.item = item
+	return s, true, nil
+}
+
+// sample is a value on its way into a row. It is used again when it was written or closed;
+// one whose encode failed is not, so that its origin can be asked for.
+type sample[T any] struct {
+	of   *encoded[T]
+	item Item[T]
+}
+
+// Origin implements loader.Located.
+func (s *sample[T]) Origin() loader.Origin { return s.item.Origin }
+
+// Encode implements loader.Encoder.
+func (s *sample[T]) Encode(ctx context.Context, row *loader.Row) error {
+	if err := s.of.encode(ctx, s.item.Value, row); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// Close implements io.Closer, for a sample that no batch takes.
+func (s *sample[T]) Close() error {
+	s.item = Item[T]{} // what it refers to may be garbage from now on
+	s.of.spare.Put(s)
+	return nil
+}

@@ -1,0 +1,241 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// trail reads a stream for an operator that holds items back, and keeps the way back to
+// them: marks of places before them. So the operator's own mark needs none of the items, only
+// how many to read again.
+//
+// Items are counted. A record that failed is no item, but lies between two: it is passed
+// over again, whatever becomes of it then. One behind the last item is not counted yet: it
+// may be the failure of the reader and not of a record. So a mark that is taken behind a
+// failure may have the failure come again.
+type trail[T any] struct {
+	up     Reader[T]
+	items  int64   // how many have been read since the shard's beginning
+	failed int64   // how many records have failed behind the last item
+	every  int64   // items between two places
+	places []place // the oldest first, at least one
+	gaps   []gap   // behind the oldest place, in order
+	lost   error   // why there are no more places
+}
+
+// place is one to go on from.
+type place struct {
+	items int64 // before it
+	mark  []byte
+}
+
+// gap is a number of records that failed, in front of an item.
+type gap struct{ item, n int64 }
+
+// trailMark is the part of an operator's mark that appendTo makes.
+type trailMark struct {
+	At     raw        `json:"at"`
+	From   int64      `json:"from"` // items before At
+	Read   int64      `json:"read"` // items behind it
+	Failed [][2]int64 `json:"failed,omitempty"`
+}
+
+// newTrail is for a reader that was opened at mark, before which there are items.
+func newTrail[T any](up Reader[T], items int64, mark []byte, every int64) *trail[T] {
+	t := &trail[T]{up: up, items: items, every: max(1, every), places: []place{{items: items, mark: mark}}}
+	if _, err := up.AppendMark(nil); err != nil {
+		t.lost = err
+	}
+	return t
+}
+
+// next is up's Next, counted.
+func (t *trail[T]) next(ctx context.Context) (Item[T], bool, error) {
+	if t.items-t.places[len(t.places)-1].items >= t.every && t.failed == 0 && t.lost == nil {
+		t.keepPlace()
+	}
+	item, ok, err := t.up.Next(ctx)
+	switch {
+	case err == loader.Flush:
+	case err != nil:
+		t.failed++
+	case ok:
+		if t.failed > 0 {
+			t.gaps = append(t.gaps, gap{item: t.items, n: t.failed})
+			t.failed = 0
+		}
+		t.items++
+	}
+	return item, ok && err == nil, err
+}
+
+// keepPlace keeps the place where up stands. The memory is that of forgotten ones.
+func (t *trail[T]) keepPlace() {
+	n := len(t.places)
+	if cap(t.places) > n {
+		t.places = t.places[:n+1]
+	} else {
+		t.places = append(t.places, place{})
+	}
+	mark, err := t.up.AppendMark(t.places[n].mark[:0])
+	if err != nil {
+		t.places, t.lost = t.places[:n], err
+		return
+	}
+	t.places[n] = place{items: t.items, mark: mark}
+}
+
+// forget says that no item before number item is held any more.
+func (t *trail[T]) forget(item int64) {
+	n := 0
+	for n+1 < len(t.places) && t.places[n+1].items <= item {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	rotate(t.places, n)
+	t.places = t.places[:len(t.places)-n]
+	g := 0
+	for g < len(t.gaps) && t.gaps[g].item < t.places[0].items {
+		g++
+	}
+	t.gaps = append(t.gaps[:0], t.gaps[g:]...)
+}
+
+// rotate moves the first n places behind the others, so that their memory is used again.
+func rotate(places []place, n int) {
+	for range n {
+		first := places[0]
+		copy(places, places[1:])
+		places[len(places)-1] = first
+	}
+}
+
+// appendTo appends the mark of the place behind the last item, as the last keys of an
+// object.
+func (t *trail[T]) appendTo(dst []byte) ([]byte, error) {
+	if t.lost != nil {
+		return dst, t.lost
+	}
+	p := t.places[0]
+	out := append(dst, `"at":`...)
+	out = appendGiven(out, p.mark)
+	out = append(out, `,"from":`...)
+	out = strconv.AppendInt(out, p.items, 10)
+	out = append(out, `,"read":`...)
+	out = strconv.AppendInt(out, t.items-p.items, 10)
+	for i, g := range t.gaps {
+		sep := `,[`
+		if i == 0 {
+			sep = `,"failed":[[`
+		}
+		out = append(out, sep...)
+		out = strconv.AppendInt(out, g.item-p.items, 10)
+		out = append(out, ',')
+		out = strconv.AppendInt(out, g.n, 10)
+		out = append(out, ']')
+	}
+	if len(t.gaps) > 0 {
+		out = append(out, ']')
+	}
+	return append(out, '}'), nil
+}
+
+// openTrail opens s at the place of m, and reads again what m says, which is given to each with
+// its number. Nothing is allocated by the numbers of m.
+func openTrail[T any](ctx context.Context, operator string, open func(mark []byte) (Reader[T], error), m trailMark, every int64,
+	each func(number int64, item Item[T]) error,
+) (*trail[T], error) {
+	at, err := m.check(operator)
+	if err != nil {
+		return nil, err
+	}
+	up, err := open(at)
+	if err != nil {
+		return nil, err
+	}
+	t := newTrail(up, m.From, at, every)
+	if err := t.again(ctx, operator, m, each); err != nil {
+		return nil, closing(up, err)
+	}
+	return t, nil
+}
+
+// check returns the mark within, if the numbers are in order.
+func (m trailMark) check(operator string) ([]byte, error) {
+	at, err := inner(operator, m.At)
+	err = errors.Join(err,
+		outside(operator, "from", m.From, 0, math.MaxInt64),
+		outside(operator, "read", m.Read, 0, math.MaxInt64-max(0, m.From)))
+	last := int64(-1)
+	for _, f := range m.Failed {
+		err = errors.Join(err, outside(operator, "failed", f[0], last+1, m.Read-1), outside(operator, "failed", f[1], 1, math.MaxInt64))
+		last = f[0]
+	}
+	return at, err
+}
+
+// again reads what lies between m's place and its end.
+func (t *trail[T]) again(ctx context.Context, operator string, m trailMark, each func(int64, Item[T]) error) error {
+	for i := range m.Read {
+		if len(m.Failed) > 0 && m.Failed[0][0] == i {
+			if err := t.pass(ctx, operator, m.Failed[0][1]); err != nil {
+				return err
+			}
+			t.failed = m.Failed[0][1]
+			m.Failed = m.Failed[1:]
+		}
+		item, err := t.read(ctx, operator)
+		if err != nil {
+			return err
+		}
+		if err := each(t.items-1, item); err != nil {
+			return &MarkError{Operator: operator, Err: err}
+		}
+	}
+	return nil
+}
+
+// pass passes over n records that failed when they were first read.
+func (t *trail[T]) pass(ctx context.Context, operator string, n int64) error {
+	for range n {
+		_, ok, err := t.up.Next(ctx)
+		for err == loader.Flush {
+			_, ok, err = t.up.Next(ctx)
+		}
+		if err == nil && !ok {
+			return &MarkError{Operator: operator, Err: errOtherData}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is the next item, which was there when it was first read.
+func (t *trail[T]) read(ctx context.Context, operator string) (Item[T], error) {
+	for {
+		item, ok, err := t.next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return item, ctx.Err()
+		case err == loader.Flush:
+		case err != nil:
+			return item, fmt.Errorf("stream: %s: a record can't be read again: %w", operator, err)
+		case !ok:
+			return item, &MarkError{Operator: operator, Err: errOtherData}
+		default:
+			return item, nil
+		}
+	}
+}
+
+// Close closes up.
+func (t *trail[T]) Close() error { return t.up.Close() }
