@@ -34,6 +34,17 @@ type Filled struct {
 	Substituted []Substitution
 	// Times says when the batch was made.
 	Times Times
+
+	extents []int // by field, nil if none is ragged; borrowed as Substituted is
+}
+
+// Extent is how long a ragged field's rows are in this batch, in elements along their first
+// dimension: each of them, or all together where they are packed. It is 0 for other fields.
+func (f Filled) Extent(field int) int {
+	if f.extents == nil {
+		return 0
+	}
+	return f.extents[field]
 }
 
 // Substitution is a row that holds another sample than its own.
@@ -62,6 +73,11 @@ type batch struct {
 
 	// encoders are an Iterable's samples by row, nil with a Dataset.
 	encoders []Encoder
+	// lengths are those of the rows' ragged fields, row by row: each is written by the
+	// worker that has claimed the row (R2). extents is what comes of them. Both are nil
+	// where no field is ragged.
+	lengths []int32
+	extents []int
 
 	// open is set from the opening of the batch until its slot leaves the Run.
 	open atomic.Bool
@@ -97,10 +113,21 @@ func (b *batch) begin(r *Run, slot Slot, number int64, filled Filled) {
 // release says that so many rows are done, or will not come.
 func (b *batch) release(r *Run, rows int) {
 	if b.left.Add(-int64(rows)) == 0 {
+		b.compact(r.loader.layout)
 		b.filled.Times.Filled = time.Now()
 		r.arrivals.add(b)
 		r.lineup.leave()
 	}
+}
+
+// compact moves the rows of ragged fields together, if all were written: else some have no
+// length, and nobody will see the batch.
+func (b *batch) compact(l *Layout) {
+	if b.lengths == nil || b.written.Load() != int64(b.filled.N) {
+		return
+	}
+	l.compact(b.slot.Bytes, b.filled.N, b.lengths, b.extents)
+	b.filled.extents = b.extents
 }
 
 // fail keeps the failure at the lowest position, and has the run skip what is

@@ -211,3 +211,44 @@ func BenchmarkRow(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRagged is what a batch costs whose samples are as long as text is: of mean 300
+// tokens where 2048 are the most, beside one whose samples all have 2048 or 300.
+func BenchmarkRagged(b *testing.B) {
+	const maximum, mean, batch = 2048, 300, 64
+	tokens, lengths := make([]uint16, maximum), make([]int, 1<<12)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range lengths {
+		lengths[i] = min(int(r.ExpFloat64()*mean), maximum)
+	}
+	for _, c := range []struct {
+		form  string
+		field loader.Field
+		of    func(i int) int
+	}{
+		{"padded", loader.Field{Shape: []int{maximum}, Ragged: &loader.Ragged{Multiple: 8}}, func(i int) int { return lengths[i%len(lengths)] }},
+		{"masked", loader.Field{Shape: []int{maximum}, Ragged: &loader.Ragged{Multiple: 8, Length: "n", Mask: "m"}}, func(i int) int { return lengths[i%len(lengths)] }},
+		{"packed", loader.Field{Shape: []int{maximum}, Ragged: &loader.Ragged{Offsets: "o"}}, func(i int) int { return lengths[i%len(lengths)] }},
+		{"maximum", loader.Field{Shape: []int{maximum}}, func(int) int { return maximum }},
+		{"mean", loader.Field{Shape: []int{mean}}, func(int) int { return mean }},
+	} {
+		b.Run("form="+c.form, func(b *testing.B) {
+			c.field.Name, c.field.DType = "tokens", dtype.Uint16
+			ds := loader.FromFunc(1<<24, []loader.Field{c.field}, func(_ context.Context, i int, row *loader.Row) error {
+				return loader.Write(row, "tokens", tokens[:c.of(i)]...)
+			})
+			l, err := loader.New(ds, batch, loader.Options{Last: loader.Drop, Workers: 1})
+			require.NoError(b, err)
+			mem, err := loader.NewHeap(l.Layout().Size(), 8)
+			require.NoError(b, err)
+			run := l.Start(b.Context(), loader.Cursor{}, mem)
+			b.ReportAllocs()
+			for b.Loop() {
+				filled, err := run.Next(b.Context())
+				require.NoError(b, err)
+				mem.Put(filled.Slot)
+			}
+			require.NoError(b, run.Close())
+		})
+	}
+}

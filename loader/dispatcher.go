@@ -173,6 +173,9 @@ func (d *dispatcher) batch(slot Slot) (*batch, error) {
 		if l.iterable != nil {
 			b.encoders = make([]Encoder, l.layout.batch)
 		}
+		if n := len(l.layout.ragged); n > 0 {
+			b.lengths, b.extents = make([]int32, n*l.layout.batch), make([]int, len(l.layout.fields))
+		}
 		d.batches[slot.ID] = b
 	}
 	if !b.open.CompareAndSwap(false, true) {

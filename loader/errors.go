@@ -145,7 +145,7 @@ func (e *PanicError) Unwrap() error {
 // another type.
 type FieldError struct {
 	// Name is the field asked for. Type is the Go type of the elements asked for, empty
-	// where it was asked for as bytes.
+	// where it was asked for as bytes, and "ragged" where its length was to be set.
 	Name, Type string
 	// Fields are those that there are.
 	Fields []Field
@@ -161,15 +161,28 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("no field %q; a sample has %s", e.Name, listed(e.Fields))
 }
 
-// SizeError is a sample's value that does not fill its field exactly.
+// SizeError is a sample's value that does not fill its field exactly or, if that is
+// ragged, does not fit it.
 type SizeError struct {
 	Field Field
-	// Got and Want are numbers of elements.
+	// Got and Want are numbers of elements; of a ragged field Want is the most that a
+	// sample may have.
 	Got, Want int
+	// Length is set if they count along the field's first dimension alone, as Row.SetLen
+	// does.
+	Length bool
 }
 
 // Error implements error.
 func (e *SizeError) Error() string {
+	switch {
+	case e.Length:
+		return fmt.Sprintf("a length of %d for field %v, want 0 to %d", e.Got, e.Field, e.Want)
+	case e.Field.Ragged != nil && e.Got > e.Want:
+		return fmt.Sprintf("a value of %d elements for field %v, want at most %d", e.Got, e.Field, e.Want)
+	case e.Field.Ragged != nil:
+		return fmt.Sprintf("a value of %d elements for field %v, want as many as fill its other dimensions %v", e.Got, e.Field, e.Field.Shape[1:])
+	}
 	return fmt.Sprintf("a value of %d elements for field %v, want %d", e.Got, e.Field, e.Want)
 }
 
@@ -182,10 +195,15 @@ type UnwrittenError struct {
 	// written, found in builds with the tag invariants only. Bytes is 0 where the
 	// field was not even asked for.
 	Offset, Bytes int64
+	// Length is set if the length of a ragged field was not told, by Write or Row.SetLen.
+	Length bool
 }
 
 // Error implements error.
 func (e *UnwrittenError) Error() string {
+	if e.Length {
+		return fmt.Sprintf("field %v was asked for and its length never told: Row.SetLen says how much of it counts", e.Field)
+	}
 	if e.Bytes == 0 {
 		return fmt.Sprintf("field %v was not written: it was never asked for", e.Field)
 	}

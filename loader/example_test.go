@@ -53,7 +53,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		fmt.Println("epoch", batch.Epoch, "batch", batch.Batch, "of", batch.N, "samples:",
-			len(ld.Layout().Rows(0, batch.Slot.Bytes, batch.N)), "bytes of xy")
+			len(ld.Layout().Rows(0, batch)), "bytes of xy")
 		mem.Put(batch.Slot)
 	}
 	// Output:
@@ -159,7 +159,7 @@ func ExampleFromSeqFunc() {
 				fmt.Println(err)
 				break
 			}
-			fmt.Printf("%q\n", ld.Layout().Rows(0, batch.Slot.Bytes, batch.N))
+			fmt.Printf("%q\n", ld.Layout().Rows(0, batch))
 			mem.Put(batch.Slot)
 		}
 		if err := run.Close(); err != nil {
@@ -233,7 +233,7 @@ func show(ld *loader.Loader, at loader.Cursor) {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(dtype.As[float32](ld.Layout().Rows(0, batch.Slot.Bytes, batch.N)))
+		fmt.Println(dtype.As[float32](ld.Layout().Rows(0, batch)))
 		mem.Put(batch.Slot)
 	}
 }
@@ -348,4 +348,65 @@ func ExampleState() {
 	// [2 3 4]
 	// [5 6]
 	// leat: end of epoch
+}
+
+// Sentences of different lengths: each batch is as wide as its own longest.
+func ExampleRagged() {
+	sentences := [][]uint16{{11, 12, 13}, {21}, {31, 32, 33, 34, 35}, {}}
+	fields := []loader.Field{{Name: "tokens", DType: dtype.Uint16, Shape: []int{2048}, Ragged: &loader.Ragged{Length: "length"}}}
+	ds := loader.FromSlice(sentences, fields, func(_ context.Context, tokens []uint16, row *loader.Row) error {
+		return loader.Write(row, "tokens", tokens...)
+	})
+	ld, err := loader.New(ds, 2, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mem, err := loader.NewHeap(ld.Layout().Size(), 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run := ld.Start(context.Background(), loader.Cursor{}, mem)
+	defer run.Close()
+	for {
+		batch, err := run.Next(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		tokens, lengths := ld.Layout().Rows(0, batch), ld.Layout().Rows(1, batch)
+		fmt.Println(batch.Extent(0), dtype.As[uint16](tokens), dtype.As[int32](lengths))
+		mem.Put(batch.Slot)
+	}
+	// Output:
+	// 3 [11 12 13 21 0 0] [3 1]
+	// 5 [31 32 33 34 35 0 0 0 0 0] [5 0]
+	// leat: end of epoch
+}
+
+// A sample that is made in its place says how long it became.
+func ExampleRow_SetLen() {
+	fields := []loader.Field{{Name: "countdown", DType: dtype.Uint8, Shape: []int{10}, Ragged: &loader.Ragged{Offsets: "begin"}}}
+	ds := loader.FromFunc(3, fields, func(_ context.Context, i int, row *loader.Row) error {
+		to := row.Bytes("countdown")
+		for k := range i {
+			to[k] = byte(i - k)
+		}
+		return row.SetLen("countdown", i)
+	})
+	ld, err := loader.New(ds, 3, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mem, err := loader.NewHeap(ld.Layout().Size(), 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run := ld.Start(context.Background(), loader.Cursor{}, mem)
+	defer run.Close()
+	batch, err := run.Next(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ld.Layout().Rows(0, batch), dtype.As[int32](ld.Layout().Rows(1, batch)))
+	// Output: [1 2 1] [0 0 1 3]
 }

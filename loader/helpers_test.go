@@ -66,7 +66,7 @@ func values[T dtype.Element](l *loader.Loader, f loader.Filled, name string) []T
 	if !ok {
 		panic("no field " + name)
 	}
-	b := l.Layout().Rows(field, f.Slot.Bytes, f.N)
+	b := l.Layout().Rows(field, f)
 	out := make([]T, len(b)/int(unsafe.Sizeof(*new(T))))
 	if len(out) > 0 {
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), len(b)), b)

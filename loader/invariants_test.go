@@ -70,3 +70,34 @@ func TestAFieldWrittenInPartFailsTheSample(t *testing.T) {
 		})
 	}
 }
+
+// Of a ragged field what counts must be written, and what does not need not be.
+func TestARaggedFieldWrittenInPartFailsTheSample(t *testing.T) {
+	const maximum = 100
+	for _, c := range []struct{ length, written, offset, bytes int }{
+		{50, 50, 0, 0}, {50, 46, 46, 4}, {50, 0, 0, 50}, {maximum, 90, 90, 10}, {8, 0, 0, 8}, {0, 0, 0, 0}, {4, 0, 0, 4}, {50, 100, 0, 0},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			ds := loader.FromFunc(1, []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{maximum}, Ragged: &loader.Ragged{}}},
+				func(_ context.Context, n int, row *loader.Row) error {
+					clear(row.Bytes("x")[:c.written])
+					return row.SetLen("x", c.length)
+				})
+			l, err := loader.New(ds, 1, loader.Options{Epochs: 1, Workers: 1})
+			require.NoError(t, err)
+			mem := heap(t, l, 1)
+			run := l.Start(t.Context(), loader.Cursor{}, mem)
+			b, err := run.Next(t.Context())
+			require.NoError(t, run.Close())
+			if c.bytes == 0 {
+				require.NoError(t, err)
+				require.Equal(t, make([]byte, c.length), l.Layout().Rows(0, b))
+				return
+			}
+			var unwritten *loader.UnwrittenError
+			require.ErrorAs(t, err, &unwritten)
+			require.EqualValues(t, c.offset, unwritten.Offset)
+			require.EqualValues(t, c.bytes, unwritten.Bytes)
+		})
+	}
+}

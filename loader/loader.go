@@ -106,7 +106,7 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 		rows = 1
 	}
 	layout, err := NewLayout(fields, rows)
-	if err := errors.Join(invalid, err); err != nil {
+	if err := errors.Join(invalid, err, inputs(fields)); err != nil {
 		return nil, err
 	}
 	base := o.Workers
@@ -128,16 +128,31 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 	}, nil
 }
 
+// inputs refuses fields that have their lengths of another: the samples tell all lengths.
+func inputs(fields []Field) error {
+	var errs []error
+	for i, f := range fields {
+		if f.Ragged != nil && f.Ragged.Like != "" {
+			errs = append(errs, &OptionError{Option: f.option(i) + ".Ragged.Like", Value: f.Ragged.Like,
+				Want: "no name: a dataset's field has lengths of its own"})
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // fingerprint covers the fields and what the data says of itself.
 func fingerprint(data any, layout *Layout) uint64 {
-	h := mix.Hash(uint64(len(layout.fields)))
-	for _, f := range layout.fields {
+	h := mix.Hash(uint64(layout.written))
+	for _, f := range layout.Written() {
 		h = mix.Hash(h, uint64(f.DType), uint64(len(f.Shape)), uint64(len(f.Name)))
 		for _, dim := range f.Shape {
 			h = mix.Hash(h, uint64(dim))
 		}
 		for _, c := range []byte(f.Name) {
 			h = mix.Hash(h, uint64(c))
+		}
+		if f.Ragged != nil { // how they are batched is not part of the samples
+			h = mix.Hash(h, 1)
 		}
 	}
 	if f, ok := data.(Fingerprinter); ok {

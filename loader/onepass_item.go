@@ -14,7 +14,7 @@ type item struct {
 	broken error      // the iterator's own, instead of a sample
 	sample heldSample // until it is encoded
 	failed error      // what encode returned, or
-	row    []byte     // the fields' bytes, one field behind the other
+	row    savedRow
 	busy   atomic.Bool
 	lap    uint64 // how often it was used before
 }
@@ -64,7 +64,7 @@ func (it *item) Encode(ctx context.Context, row *Row) error {
 	case it.sample != nil:
 		return it.encode(ctx, row)
 	case it.failed == nil:
-		it.load(row)
+		it.row.load(row)
 	}
 	return it.failed
 }
@@ -87,23 +87,8 @@ func (it *item) encode(ctx context.Context, row *Row) (err error) {
 		err = row.unwritten()
 	}
 	if err == nil {
-		it.save(row)
+		it.row.save(row)
 	}
 	returned = true
 	return err
-}
-
-func (it *item) save(row *Row) {
-	it.row = it.row[:0]
-	for field := range row.layout.fields {
-		it.row = append(it.row, row.bytes(field)...)
-	}
-}
-
-func (it *item) load(row *Row) {
-	b := it.row
-	for field := range row.layout.fields {
-		row.asked.add(field)
-		b = b[copy(row.bytes(field), b):]
-	}
 }

@@ -122,9 +122,9 @@ func TestALayoutPacksFieldsAtAlignedOffsets(t *testing.T) {
 	_, ok = l.Lookup("missing")
 	require.False(t, ok)
 	mem := make([]byte, l.Size())
-	require.Len(t, l.Rows(0, mem, 3), 3*784)
-	require.Empty(t, l.Rows(2, mem, 10))
-	require.Equal(t, 40, cap(l.Rows(1, mem, 10)), "nothing beyond the field can be reached")
+	require.Len(t, l.Rows(0, loader.Filled{Slot: loader.Slot{Bytes: mem}, N: 3}), 3*784)
+	require.Empty(t, l.Rows(2, loader.Filled{Slot: loader.Slot{Bytes: mem}, N: 10}))
+	require.Equal(t, 40, cap(l.Rows(1, loader.Filled{Slot: loader.Slot{Bytes: mem}, N: 10})), "nothing beyond the field can be reached")
 }
 
 // Fields are found by their names, whether they are few or many.

@@ -42,7 +42,7 @@ func nan(t dtype.Type) uint64 {
 
 // poison fills the row.
 func (r *Row) poison() {
-	for field := range r.layout.fields {
+	for field := range r.layout.Written() {
 		b := r.bytes(field)
 		var word [8]byte
 		for at := 0; at < len(b); at += len(word) {
@@ -54,8 +54,8 @@ func (r *Row) poison() {
 
 // poisoned is an *UnwrittenError for the first part of the row that still is poison.
 func (r *Row) poisoned() error {
-	for field, f := range r.layout.fields {
-		b := r.bytes(field)
+	for field, f := range r.layout.Written() {
+		b := r.used(field)
 		var word [8]byte
 		intact := 0 // bytes of poison up to here
 		for at := range len(b) + 1 {

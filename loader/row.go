@@ -27,23 +27,37 @@ type Row struct {
 	source   rand.PCG
 	random   *rand.Rand
 	asked    fieldSet // of this sample so far
+	lengths  []int32  // of this sample's ragged fields, unknown until they are told
+}
+
+// newRow makes a row of a batch.
+func newRow(l *Layout, seed uint64) Row {
+	return Row{layout: l, seed: seed, asked: newFieldSet(len(l.fields)), lengths: newLengths(l)}
 }
 
 // Write copies a sample's value into the field of that name. A slice must have exactly
-// as many elements as the field, and T must be the field's type; float16 and bfloat16
-// are written as uint16. Otherwise nothing is written, and the error is a *SizeError or a
-// *FieldError: samples of different lengths are reported and not cut off.
+// as many elements as the field or, if that is ragged, at most as many; then it tells the
+// sample's length too. T must be the field's type; float16 and bfloat16 are written as
+// uint16. Otherwise nothing is written, and the error is a *SizeError or a *FieldError:
+// samples of other lengths are reported and not cut off.
 //
 //	err := loader.Write(row, "image", pixels...)
 //	err := loader.Write(row, "label", int64(7))
+//	err := loader.Write(row, "tokens", tokens...)
 func Write[T dtype.Element](r *Row, field string, value ...T) error {
 	i := r.find(field)
 	if i < 0 || !dtype.Holds[T](r.layout.fields[i].DType) {
 		return misnamed[T](r.layout, field)
 	}
 	to := dtype.As[T](r.bytes(i))
-	if len(to) != len(value) {
-		return &SizeError{Field: r.layout.fields[i].Field, Got: len(value), Want: len(to)}
+	if f := &r.layout.fields[i]; f.ragged >= 0 {
+		n, ok := f.lengthOf(len(value))
+		if !ok {
+			return &SizeError{Field: f.Field, Got: len(value), Want: len(to)}
+		}
+		r.lengths[f.ragged] = int32(n)
+	} else if len(to) != len(value) {
+		return &SizeError{Field: f.Field, Got: len(value), Want: len(to)}
 	}
 	r.asked.add(i)
 	copy(to, value)
@@ -51,7 +65,8 @@ func Write[T dtype.Element](r *Row, field string, value ...T) error {
 }
 
 // Column borrows the elements of the field of that name in this row, in their final
-// place, under the rules of Bytes. T must be the field's type; float16 and bfloat16
+// place, under the rules of Bytes: of a ragged field all that a sample may have, of which
+// Row.SetLen says how much counts. T must be the field's type; float16 and bfloat16
 // fields are seen as uint16. Another name or T is a mistake in the program: Column panics
 // with a *FieldError, which fails the sample.
 func Column[T dtype.Element](r *Row, field string) []T {
@@ -67,6 +82,10 @@ func Column[T dtype.Element](r *Row, field string) []T {
 // what is written here is what the batch holds. Before that they hold what an earlier
 // batch left there, so every byte of every field must be written. The built-in copy does
 // not report a value that is too short or too long for the field; Write does.
+//
+// Of a ragged field it lends all that a sample may have; SetLen says how much of it is to
+// count, and only that must be written. A sample that never says it fails, with an
+// *UnwrittenError.
 //
 // A field that is never asked for, by Write, Column or Bytes, fails the sample with an
 // *UnwrittenError. Bytes of it that are asked for and not written fail it only in builds
@@ -84,7 +103,7 @@ func (r *Row) Bytes(field string) []byte {
 // constants that name them, cost no comparison of bytes.
 func (r *Row) find(name string) int {
 	i := r.next
-	if uint(i) >= uint(len(r.layout.fields)) || !same(r.layout.fields[i].Name, name) {
+	if uint(i) >= uint(r.layout.written) || !same(r.layout.fields[i].Name, name) {
 		return r.search(name)
 	}
 	r.next = i + 1
@@ -99,7 +118,7 @@ func same(a, b string) bool {
 // search is find for all other names.
 func (r *Row) search(name string) int {
 	i, ok := r.layout.Lookup(name)
-	if !ok {
+	if !ok || i >= r.layout.written {
 		return -1
 	}
 	r.next = i + 1
@@ -145,6 +164,9 @@ func (r *Row) Rand() *rand.Rand {
 func (r *Row) move(number int, position int64) {
 	r.number, r.next, r.position, r.seeded = number, 0, position, false
 	r.asked.clear()
+	if len(r.lengths) > 0 {
+		r.forgetLengths()
+	}
 	if poisonRows {
 		r.poison()
 	}
@@ -153,8 +175,16 @@ func (r *Row) move(number int, position int64) {
 // unwritten is why the row does not hold a sample although the user's code says
 // that it does: a field of it was forgotten.
 func (r *Row) unwritten() error {
+	if len(r.lengths) > 0 {
+		r.excuseEmpty()
+	}
 	if field := r.layout.holding.firstNotIn(r.asked); field >= 0 {
 		return &UnwrittenError{Field: r.layout.fields[field].Field}
+	}
+	if len(r.lengths) > 0 {
+		if err := r.untold(); err != nil {
+			return err
+		}
 	}
 	if poisonRows {
 		return r.poisoned()

@@ -78,7 +78,7 @@ func TestFieldsAreFoundInAnyOrder(t *testing.T) {
 		b, err := run.Next(t.Context())
 		require.NoError(t, err)
 		for f := range n {
-			for i, got := range dtype.As[int32](l.Layout().Rows(f, b.Slot.Bytes, b.N)) {
+			for i, got := range dtype.As[int32](l.Layout().Rows(f, b)) {
 				if f == 0 {
 					got--
 				}

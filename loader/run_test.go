@@ -284,7 +284,7 @@ func TestEmptyFieldsAndBatches(t *testing.T) {
 		f, err := run.Next(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, n, f.N)
-		require.Empty(t, l.Layout().Rows(0, f.Slot.Bytes, f.N))
+		require.Empty(t, l.Layout().Rows(0, f))
 		mem.Put(f.Slot)
 	}
 	require.NoError(t, run.Close())

@@ -45,9 +45,8 @@ type worker struct {
 func newWorker(r *Run, reserved bool) *worker {
 	w := &worker{run: r, reserved: reserved, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
 	w.pace.rows = 1
-	w.row.layout, w.row.seed = r.loader.layout, r.loader.options.Seed
+	w.row = newRow(r.loader.layout, r.loader.options.Seed)
 	w.row.random = rand.New(&w.row.source)
-	w.row.asked = newFieldSet(len(w.row.layout.fields))
 	w.standIn.Store(-1)
 	return w
 }
@@ -197,6 +196,9 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 			returned = true
 			return w.failed(ctx, b, row, err)
 		}
+		if b.lengths != nil {
+			b.keepLengths(row, w.row.lengths)
+		}
 	}
 	returned = true
 	return w.claim.hi, true
@@ -265,6 +267,9 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 		w.standIn.Store(int64(index))
 		w.row.move(row, position)
 		if last = w.try(ctx, index); last == nil {
+			if b.lengths != nil {
+				b.keepLengths(row, w.row.lengths)
+			}
 			b.substitute(Substitution{
 				Row: row, Position: position, Sample: b.sample(row), Substitute: index,
 				Attempts: attempt, Err: cause,

@@ -112,7 +112,7 @@ func (r *loading) batch(f loader.Filled, o outcome) error {
 	}
 	err := r.program.Data.compare(func(name string) []byte {
 		field, _ := r.ld.Layout().Lookup(name)
-		return r.ld.Layout().Rows(field, f.Slot.Bytes, f.N)
+		return r.ld.Layout().Rows(field, f)
 	}, want, r.words)
 	if err != nil {
 		return fmt.Errorf("batch %d of epoch %d: %w", f.Batch, f.Epoch, err)

@@ -42,7 +42,7 @@ func spell(ds loader.Dataset, epochs int) {
 		case err != nil:
 			log.Fatal(err)
 		}
-		fmt.Printf("%s", ld.Layout().Rows(0, batch.Slot.Bytes, batch.N))
+		fmt.Printf("%s", ld.Layout().Rows(0, batch))
 		mem.Put(batch.Slot)
 	}
 }

@@ -62,7 +62,7 @@ func column64(ld *loader.Loader, f loader.Filled, name string) []int64 {
 	if !ok {
 		panic("no field " + name)
 	}
-	return append([]int64(nil), dtype.As[int64](ld.Layout().Rows(field, f.Slot.Bytes, f.N))...)
+	return append([]int64(nil), dtype.As[int64](ld.Layout().Rows(field, f))...)
 }
 
 // contents are the first epochs of a dataset in its own order. All of them are read by

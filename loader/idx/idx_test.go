@@ -260,8 +260,8 @@ func TestADatasetServesImagesAndLabels(t *testing.T) {
 	run := l.Start(context.Background(), loader.Cursor{}, mem)
 	batch, err := run.Next(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, images.Data, l.Layout().Rows(0, batch.Slot.Bytes, 2))
-	require.Equal(t, labels.Data, l.Layout().Rows(1, batch.Slot.Bytes, 2))
+	require.Equal(t, images.Data, l.Layout().Rows(0, batch))
+	require.Equal(t, labels.Data, l.Layout().Rows(1, batch))
 	require.NoError(t, run.Close())
 
 	labels.Data[0]++
