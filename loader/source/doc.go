@@ -8,6 +8,7 @@
 //	Glob         those whose names match a pattern; Expand only writes the names out
 //	FS, GlobFS   files of an fs.FS: embedded ones, a zip archive, a folder
 //	ReadFull     all bytes of a range, or an error
+//	Reader       the lines of a File, in order, with their offsets
 //	ReaderAt     a File as an io.ReaderAt, for packages that know no context
 //	Error        what went wrong, in which file, at which offset
 //

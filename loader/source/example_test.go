@@ -49,3 +49,31 @@ func ExampleExpand() {
 	// 6 [s3://bucket/train-08.tar s3://bucket/train-09.tar s3://bucket/train-10.tar] <nil>
 	// source: pattern "s3://bucket/train-{1..1000000000}.tar": at byte 19: syntax error in pattern: it stands for more than 1048576 names
 }
+
+// Two parts of a file, of about as many bytes, have each line once.
+func ExampleReader() {
+	ctx := context.Background()
+	f, err := source.FS(fstest.MapFS{"poem": {Data: []byte("one\ntwo\nthree\nfour\n")}}, "poem").Open(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer f.Close()
+	r := source.NewReader(f, 0, source.Options{})
+	for part := range int64(2) {
+		lo, hi := part*f.Size()/2, (part+1)*f.Size()/2
+		if err := r.SeekLine(ctx, lo); err != nil {
+			fmt.Println(err)
+		}
+		for r.Offset() < hi {
+			at := r.Offset()
+			line, err := r.Line(ctx)
+			fmt.Println(part, at, string(line), err)
+		}
+	}
+	// Output:
+	// 0 0 one <nil>
+	// 0 4 two <nil>
+	// 0 8 three <nil>
+	// 1 14 four <nil>
+}
