@@ -110,12 +110,8 @@ type Options struct {
 // validate reports every mistake in the options and in the batch size at once, each
 // as an *OptionError.
 func (o Options) validate(batchSize int) error {
-	var errs []error
-	check := func(ok bool, option string, value any, want string) {
-		if !ok {
-			errs = append(errs, &OptionError{Option: option, Value: value, Want: want})
-		}
-	}
+	var wrong mistakes
+	check := wrong.check
 	check(batchSize >= 1 && batchSize <= maxBatch, "batchSize", batchSize, fmt.Sprintf("1 to %d", maxBatch))
 	check(o.Epochs >= 0, "Epochs", o.Epochs, "0 (no stated number) or more")
 	check(o.Workers >= 0 && o.Workers <= maxWorkers, "Workers", o.Workers, fmt.Sprintf("0 (by GOMAXPROCS) to %d", maxWorkers))
@@ -133,8 +129,27 @@ func (o Options) validate(batchSize int) error {
 	check(o.MaxSubstituted <= 0 || o.OnError == Substitute, "MaxSubstituted", o.MaxSubstituted, "0 unless OnError is Substitute")
 	check(o.StallTimeout >= 0, "StallTimeout", o.StallTimeout, "0 (none) or more")
 	check(o.GracePeriod >= 0, "GracePeriod", o.GracePeriod, "0 (5 s) or more")
-	return errors.Join(errs...)
+	return wrong.err()
 }
+
+// mistakes are what is found wrong, all of it.
+type mistakes []error
+
+// check adds an *OptionError unless ok.
+func (m *mistakes) check(ok bool, option string, value any, want string) {
+	if !ok {
+		*m = append(*m, &OptionError{Option: option, Value: value, Want: want})
+	}
+}
+
+// add adds err, if it is not nil.
+func (m *mistakes) add(err error) {
+	if err != nil {
+		*m = append(*m, err)
+	}
+}
+
+func (m mistakes) err() error { return errors.Join(m...) }
 
 // withDefaults fills in what was left at zero, apart from Workers.
 func (o Options) withDefaults() Options {
