@@ -32,8 +32,9 @@ func both(t *testing.T, test func(r *rig)) {
 
 func TestPanicOfAKernel(t *testing.T) {
 	both(t, func(r *rig) {
-		s, e := r.stream("s"), r.event("e")
-		r.do(s.Launch(kernel("bad", func() { panic(errUser) })), s.Record(e))
+		s, e, recorded := r.stream("s"), r.event("e"), make(chan struct{})
+		r.do(s.Launch(kernel("bad", func() { <-recorded; panic(errUser) })), s.Record(e))
+		close(recorded)
 		err := e.Synchronize(background)
 		require.ErrorIs(r.t, err, device.ErrFault)
 		require.ErrorIs(r.t, err, errUser)

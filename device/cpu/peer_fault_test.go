@@ -59,16 +59,18 @@ func TestAFaultGoesFromDeviceToDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rigs := openAll(t, 4, cpu.Options{Model: linked(4*ms, 4*ms)})
 		var last *device.Event
+		submitted := make(chan struct{})
 		for i, r := range rigs {
 			s, e := r.stream("s"), r.event("e")
 			if i == 0 {
-				r.do(s.Launch(kernel("bad", func() { panic(errUser) })))
+				r.do(s.Launch(kernel("bad", func() { <-submitted; panic(errUser) })))
 			} else {
 				r.do(s.Wait(last))
 			}
 			r.do(s.Record(e))
 			last = e
 		}
+		close(submitted)
 		err := last.Synchronize(background)
 		require.ErrorIs(t, err, errUser)
 		require.ErrorContains(t, err, "cpu:3: SynchronizeEvent")
