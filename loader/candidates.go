@@ -3,9 +3,6 @@ package loader
 import (
 	"fmt"
 	"iter"
-	"math/bits"
-
-	"github.com/leat-go/leat/loader/internal/mix"
 )
 
 // attempts is how many substitutes are tried for one sample. Where a hundredth
@@ -20,17 +17,15 @@ func (l *Loader) Candidates(epoch int, position int64) iter.Seq[int] {
 		panic(fmt.Sprintf("loader: Candidates for position %d of epoch %d", position, epoch))
 	}
 	return func(yield func(int) bool) {
-		for attempt := 1; attempt <= attempts; attempt++ {
-			if !yield(l.candidate(epoch, position, attempt)) {
+		c := candidates{loader: l, epoch: epoch, position: position}
+		if l.excluded != nil {
+			order := l.order(epoch)
+			_, c, _, _ = l.standIn(epoch, position, order.At(position))
+		}
+		for range attempts {
+			if index, ok := c.next(); !ok || !yield(index) {
 				return
 			}
 		}
 	}
-}
-
-// candidate is the sample that is tried in an attempt, from 1.
-func (l *Loader) candidate(epoch int, position int64, attempt int) int {
-	h := mix.Hash(l.options.Seed, uint64(epoch), uint64(position), uint64(attempt), 2)
-	index, _ := bits.Mul64(h, uint64(l.split.samples))
-	return int(index)
 }

@@ -344,7 +344,7 @@ func ExampleState() {
 	}
 	show(ld, state.Cursor())
 	// Output:
-	// {"version":2,"samples":7,"fields":"x float32","fingerprint":"2348899409854792029","seed":"0","shuffle":false,"epoch":0,"position":2}
+	// {"version":3,"samples":7,"fields":"x float32","fingerprint":"2348899409854792029","seed":"0","shuffle":false,"epoch":0,"position":2}
 	// [2 3 4]
 	// [5 6]
 	// leat: end of epoch

@@ -18,6 +18,7 @@ import (
 type numbers struct {
 	n      int
 	before func(ctx context.Context, index int, row *loader.Row) error
+	file   string // of their Origin, else "numbers"
 }
 
 var numberFields = []loader.Field{

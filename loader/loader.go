@@ -21,11 +21,12 @@ type Loader struct {
 	known       bool   // whether the number of samples is
 	fields      string // as a State tells them
 	fingerprint uint64
-	dataset     Dataset   // or else
-	tree        tree      // of the dataset
-	leaves      []Dataset // of the tree
-	iterable    Iterable  // this
-	once        *onePass  // the iterable, if it gives its samples once
+	dataset     Dataset     // or else
+	tree        tree        // of the dataset
+	leaves      []Dataset   // of the tree
+	excluded    *exclusions // nil if nothing is
+	iterable    Iterable    // this
+	once        *onePass    // the iterable, if it gives its samples once
 }
 
 // New makes a Loader of a dataset. batchSize is the number of rows of one rank's
@@ -56,6 +57,9 @@ func New(ds Dataset, batchSize int, o Options) (*Loader, error) {
 			ErrTooFewSamples, samples, l.split.takes())
 	}
 	l.tree, l.leaves = roots(ds)
+	if err := l.exclude(); err != nil {
+		return nil, err
+	}
 	l.fingerprint = fingerprint(ds, l.layout)
 	return l, nil
 }
@@ -79,6 +83,7 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
 	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
 	refuse(o.OnError == Substitute, "OnError", o.OnError, "Fail")
+	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
 	once, _ := it.(*onePass)
 	if once != nil && o.Epochs > 1 {
 		err = errors.Join(err, &OptionError{Option: "Epochs", Value: o.Epochs, Want: "0 or 1: FromSeq gives its samples once, FromSeqFunc in every epoch"})
@@ -170,13 +175,22 @@ func (l *Loader) BatchSize() int { return l.layout.batch }
 // Options are the options in force: as given, with the defaults filled in.
 func (l *Loader) Options() Options { return l.options }
 
-// Batches is the number of batches in an epoch, the same on every rank, where it
-// is known: an Iterable's is not.
-func (l *Loader) Batches() (n int, known bool) {
+// Batches is the number of batches in the first epoch, the same on every rank, where it is
+// known: an Iterable's is not. It is that of every epoch, unless Options.Exclude has steps
+// or Options.BatchSizes changes the batch size; BatchesFrom tells any epoch's.
+func (l *Loader) Batches() (n int, known bool) { return l.BatchesFrom(Cursor{}) }
+
+// BatchesFrom is the number of batches from a cursor to the end of its epoch, where it is
+// known. It panics for a cursor that no epoch has.
+func (l *Loader) BatchesFrom(at Cursor) (n int, known bool) {
 	if !l.known {
 		return 0, false
 	}
-	return int(l.split.left(Cursor{})), true
+	at.Substituted = 0
+	if err := l.validate(at); err != nil {
+		panic(err)
+	}
+	return int(l.split.left(at)), true
 }
 
 // Samples is the number of samples in an epoch over all ranks, where it is known.

@@ -98,6 +98,9 @@ type Options struct {
 	// Cursor, so that an epoch that is left and resumed has the same limit; see
 	// State.Substituted for other processes.
 	MaxSubstituted int
+	// Exclude leaves out samples and steps, of a Dataset only. It is a list so that it can
+	// grow: see Exclusion.
+	Exclude []Exclusion
 	// StallTimeout is how long the next batch may take before Next reports which
 	// sample, or which stage, it hangs on. Time for which nobody waits in Next does not
 	// count. 0 means no limit.

@@ -18,7 +18,7 @@ type Cursor struct {
 }
 
 // stateVersion is raised when a State's meaning, or the order behind it, changes.
-const stateVersion = 2
+const stateVersion = 3
 
 // State is all that must be saved to go on later: a small value, equal on every
 // rank, that any number of ranks, workers and slots can go on from, with any batch size:
@@ -42,6 +42,8 @@ type State struct {
 	// each rank has a number of its own and a State is the same on all of them: a rank
 	// that is restored in another process begins to count at 0.
 	Substituted int `json:"substituted,omitempty"`
+	// Excluded is a hash of Options.Exclude, 0 if that is empty.
+	Excluded uint64 `json:"excluded,string,omitempty"`
 }
 
 // Cursor is where to start from.
@@ -98,6 +100,8 @@ func (e *StateError) Error() string {
 			return "loader: the samples are shuffled, the state was saved without Shuffle"
 		}
 		return "loader: the samples are not shuffled, the state was saved with Shuffle"
+	case "Excluded":
+		return "loader: the state was saved with other samples or steps excluded: Options.Exclude must begin with all that was excluded then, unchanged; append what is new"
 	}
 	return fmt.Sprintf("loader: %s is %v, want %v", e.Field, e.Got, e.Want)
 }
@@ -120,6 +124,7 @@ func (l *Loader) StateAt(at Cursor) State {
 		Epoch:       at.Epoch,
 		Position:    at.Position,
 		Substituted: at.Substituted,
+		Excluded:    l.excluded.digest(),
 	}
 }
 
@@ -156,6 +161,7 @@ func (l *Loader) Check(s State) error {
 		check(!over, "Position", s.Position, fmt.Sprintf("0, since all %d epochs of Options.Epochs are over", end))
 	}
 	check(s.Substituted >= 0 && int64(s.Substituted) <= max(s.Position, 0), "Substituted", s.Substituted, "0 to Position")
+	check(l.excluded.extends(s.Excluded), "Excluded", s.Excluded, l.excluded.digest())
 	if len(errs) == 0 && l.once != nil {
 		return l.once.check(s.Cursor())
 	}

@@ -18,10 +18,10 @@ func TestAStateWithOtherKeysIsNotRead(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`"position"`, `"positon"`, "loader: the state has no \"position\"\nloader: the state has a key \"positon\", which is not known"},
 		{`"position"`, `"Position"`, "loader: the state has no \"position\"\nloader: the state has a key \"Position\", which is not known"},
-		{`"version":2,`, ``, `loader: the state has no "version"`},
-		{`"version":2`, `"version":null`, `loader: the state has no "version"`},
+		{`"version":3,`, ``, `loader: the state has no "version"`},
+		{`"version":3`, `"version":null`, `loader: the state has no "version"`},
 		{`"position":4`, `"position":null`, `loader: the state has no "position"`},
-		{`"shuffle"`, `"Version":2,"shuffle"`, `loader: the state has a key "Version", which is not known`},
+		{`"shuffle"`, `"Version":3,"shuffle"`, `loader: the state has a key "Version", which is not known`},
 	} {
 		before := l.StateAt(loader.Cursor{Position: 8})
 		state := before
@@ -36,8 +36,8 @@ func TestAStateWithOtherKeysIsNotRead(t *testing.T) {
 
 	// What another version has is not judged by this one's keys.
 	var later loader.State
-	require.NoError(t, json.Unmarshal([]byte(`{"version":3,"place":4}`), &later))
-	require.EqualError(t, l.Check(later), "loader: the state is of version 3, this program reads version 2")
+	require.NoError(t, json.Unmarshal([]byte(`{"version":4,"place":4}`), &later))
+	require.EqualError(t, l.Check(later), "loader: the state is of version 4, this program reads version 3")
 
 	// The number of substitutes is written only where it is not 0, and left from no other state.
 	state := l.StateAt(loader.Cursor{Epoch: 1, Position: 8, Substituted: 3})

@@ -99,7 +99,7 @@ func TestAStateOfOtherDataIsRefused(t *testing.T) {
 	state.Version = 1
 	require.Equal(t, []string{"Version"}, refused(l, state))
 	require.Equal(t, []string{"Version"}, refused(l, loader.State{}), "a file that is no state")
-	state.Version, state.Epoch, state.Position = 2, -1, 11
+	state.Version, state.Epoch, state.Position = 3, -1, 11
 	require.Equal(t, []string{"Epoch", "Position"}, refused(l, state))
 }
 
@@ -124,7 +124,7 @@ func TestAStateSaysWhatDoesNotFit(t *testing.T) {
 	}{
 		{dataset, func(s *loader.State) { *s = loader.State{} }, "loader: the state is the zero value: none was saved in it, or it was not read from its file"},
 		{dataset, func(s *loader.State) { s.Version = 0 }, "loader: the state has no version"},
-		{dataset, func(s *loader.State) { s.Version = 1 }, "loader: the state is of version 1, this program reads version 2"},
+		{dataset, func(s *loader.State) { s.Version = 1 }, "loader: the state is of version 1, this program reads version 3"},
 		{dataset, func(s *loader.State) { s.Samples, s.Position = 1000, 1000 }, "loader: the dataset has 999 samples, the state was saved with 1000"},
 		{dataset, func(s *loader.State) { s.Samples = 0 }, "loader: the dataset has 999 samples, the state was saved with an Iterable"},
 		{stream, func(*loader.State) {}, "loader: the samples are an Iterable's, the state was saved with a dataset of 999"},

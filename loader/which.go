@@ -13,8 +13,10 @@ type Sample struct {
 	Position int64
 	// Padding is set if the row only fills up the batch, under Pad.
 	Padding bool
-	// Index is the sample's index in the dataset.
-	Index int
+	// Index is the sample's index in the dataset. If it is read in the place of an excluded
+	// sample, that one is Excluded, else -1. If all that were drawn in its place are
+	// excluded too, and it fails therefore, Index is -1.
+	Index, Excluded int
 	// Leaf names the sample below all compositions, and Origin is its place there if the
 	// dataset is a Locator.
 	Leaf   Leaf
@@ -68,8 +70,7 @@ func (l *Loader) whichStep(at Cursor, split split, step int, yield func(Sample) 
 		for row := range part.rows {
 			s.Rank, s.Row, s.Position = int(rank), row, part.position+int64(row)
 			s.Padding = row >= part.valid
-			s.Index = order.At(s.Position)
-			s.Leaf, s.Origin = l.source(s.Epoch, s.Index)
+			l.name(&s, order.At(s.Position))
 			if !yield(s) {
 				return false
 			}
@@ -78,11 +79,21 @@ func (l *Loader) whichStep(at Cursor, split split, step int, yield func(Sample) 
 	return true
 }
 
-// source is where a sample of an epoch comes from.
-func (l *Loader) source(epoch, index int) (Leaf, Origin) {
-	leaf := l.tree.leaf(epoch, index)
-	if ds, ok := l.leaves[leaf.Source].(Locator); ok {
-		return leaf, ds.Origin(leaf.Index)
+// name fills in which sample it is, where the epoch's order has index.
+func (l *Loader) name(s *Sample, index int) {
+	s.Index, s.Excluded = index, -1
+	if l.excluded != nil {
+		read, _, excluded, ok := l.standIn(s.Epoch, s.Position, index)
+		if excluded {
+			s.Index, s.Excluded = read, index
+		}
+		if !ok {
+			s.Index, s.Leaf, s.Origin = -1, Leaf{-1, -1}, Origin{}
+			return
+		}
 	}
-	return leaf, Origin{}
+	s.Leaf, s.Origin = l.tree.leaf(s.Epoch, s.Index), Origin{}
+	if ds, ok := l.leaves[s.Leaf.Source].(Locator); ok {
+		s.Origin = ds.Origin(s.Leaf.Index)
+	}
 }

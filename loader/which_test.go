@@ -1,6 +1,7 @@
 package loader_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -51,7 +52,7 @@ func (d joined) Read(ctx context.Context, index int, row *loader.Row) error {
 }
 
 func (d numbers) Origin(index int) loader.Origin {
-	return loader.Origin{File: "numbers", Record: int64(index), Offset: int64(8 * index)}
+	return loader.Origin{File: cmp.Or(d.file, "numbers"), Record: int64(index), Offset: int64(8 * index)}
 }
 
 // which is all samples of a span.
@@ -90,7 +91,7 @@ func TestWhichIsWhatIsDelivered(t *testing.T) {
 					require.Equal(t, loader.Sample{
 						Step: step, Epoch: b.filled.Epoch, Batch: b.filled.Batch, Rank: rank, Row: row,
 						Position: b.positions[row], Padding: row >= b.filled.Valid,
-						Index: s.Index, Leaf: s.Leaf, Origin: ds[0].Origin(int(b.indices[row])),
+						Index: s.Index, Excluded: -1, Leaf: s.Leaf, Origin: ds[0].Origin(int(b.indices[row])),
 					}, s)
 					source, at, _ := ds.Part(uint64(s.Epoch), s.Index)
 					require.Equal(t, loader.Leaf{Source: source, Index: at}, s.Leaf)

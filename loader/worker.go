@@ -17,12 +17,13 @@ type worker struct {
 	run      *Run
 	reserved bool // whether it stands aside where there is no processor for it
 
-	row     Row
-	pace    pace
-	claim   span      // the rows at hand; those that are given back are taken off
-	began   time.Time // with them
-	indices []int     // of them
-	item    *item     // the sample at hand, if it is of a source that gives each once
+	row        Row
+	pace       pace
+	claim      span       // the rows at hand; those that are given back are taken off
+	began      time.Time  // with them
+	indices    []int      // of them
+	candidates candidates // for the sample at hand, if any sample is excluded
+	item       *item      // the sample at hand, if it is of a source that gives each once
 
 	// What a report on a worker that hangs needs; see suspect.
 	goroutine atomic.Uint64
@@ -161,6 +162,7 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 	// Looked up once: between two cheap samples each look at memory counts.
 	first, end, turn := w.claim.lo, w.claim.hi, w.turn
 	position, encoders, dataset, halted := b.filled.Position, b.encoders, w.run.loader.dataset, &w.run.halted
+	excluding := w.run.loader.excluded != nil
 	every := w.pace.patience()
 	for look := 0; row < end; row++ {
 		if look--; look < 0 {
@@ -186,6 +188,8 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 			e[row] = nil // it is Encode's from here on
 			w.item, _ = sample.(*item)
 			err = sample.Encode(ctx, &w.row)
+		} else if excluding {
+			err = w.readOther(ctx, b, row)
 		} else {
 			err = dataset.Read(ctx, w.indices[row-first], &w.row)
 		}
@@ -235,7 +239,7 @@ func (w *worker) failed(ctx context.Context, b *batch, row int, err error) (next
 // fail makes err the failure of a row.
 func (w *worker) fail(ctx context.Context, b *batch, row int, err error) {
 	failure := &Error{
-		Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: b.sample(row),
+		Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: w.sample(b, row),
 		Position: b.filled.Position + int64(row), Stage: b.stage(), Err: err,
 	}
 	if w.item != nil {
@@ -262,16 +266,19 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 	}()
 	last := error(nil)
 	position := b.filled.Position + int64(row)
+	from := candidates{loader: w.run.loader, epoch: b.filled.Epoch, position: position}
+	if from.loader.excluded != nil {
+		from = w.candidates // behind the one that stands in for an excluded sample
+	}
 	for attempt := 1; attempt <= attempts && ctx.Err() == nil; attempt++ {
-		index := w.run.loader.candidate(b.filled.Epoch, position, attempt)
-		w.standIn.Store(int64(index))
 		w.row.move(row, position)
-		if last = w.try(ctx, index); last == nil {
+		var index int
+		if index, last = w.try(ctx, &from); last == nil {
 			if b.lengths != nil {
 				b.keepLengths(row, w.row.lengths)
 			}
 			b.substitute(Substitution{
-				Row: row, Position: position, Sample: b.sample(row), Substitute: index,
+				Row: row, Position: position, Sample: w.sample(b, row), Substitute: index,
 				Attempts: attempt, Err: cause,
 			})
 			returned = true
@@ -285,20 +292,33 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 	return &SubstituteError{Err: cause, Last: last}
 }
 
-// try reads one sample and turns a panic into an error. Goexit goes on.
-func (w *worker) try(ctx context.Context, index int) (err error) {
+// try reads the next candidate and turns a panic into an error. Goexit goes on.
+func (w *worker) try(ctx context.Context, from *candidates) (index int, err error) {
 	returned := false
 	defer func() {
 		if !returned {
 			err = caught(recover())
 		}
 	}()
-	err = w.run.loader.dataset.Read(ctx, index, &w.row)
+	index, ok := from.next()
+	if err = errAllExcluded; ok {
+		w.standIn.Store(int64(index))
+		err = w.run.loader.dataset.Read(ctx, index, &w.row)
+	}
 	returned = true
 	if err == nil {
 		err = w.row.unwritten()
 	}
-	return err
+	return index, err
+}
+
+// sample is batch.sample of a row that this worker reads: of an excluded one the sample
+// that is read in its place.
+func (w *worker) sample(b *batch, row int) int {
+	if b.encoders != nil {
+		return b.sample(row)
+	}
+	return w.indices[row-w.claim.lo]
 }
 
 // sample is the number by which the user knows the sample of a row.
