@@ -7,6 +7,7 @@
 //	Path, List   files of the operating system
 //	Glob         those whose names match a pattern; Expand only writes the names out
 //	FS, GlobFS   files of an fs.FS: embedded ones, a zip archive, a folder
+//	Mapped       a path whose file is mapped into memory
 //	ReadFull     all bytes of a range, or an error
 //	Reader       the lines of a File, in order, with their offsets
 //	ReaderAt     a File as an io.ReaderAt, for packages that know no context

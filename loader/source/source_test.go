@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -62,16 +63,21 @@ func TestEverySourceKeepsThePromises(t *testing.T) {
 		source   source.Source
 		contents []byte
 	}{
-		"path":       {source.Path(path), data},
-		"empty path": {source.Path(write(t, nil)), nil},
-		"one byte":   {source.Path(write(t, []byte{7})), []byte{7}},
-		"DirFS":      {source.FS(os.DirFS(filepath.Dir(path)), filepath.Base(path)), data},
-		"embed":      {source.FS(embedded, "testdata/embedded/some.txt"), fixed},
-		"MapFS":      {source.FS(fstest.MapFS{"a/b": {Data: data}}, "a/b"), data},
-		"stored":     {source.FS(zipped(t, zip.Store, data), "in/zip.bin"), data},
-		"deflated":   {source.FS(zipped(t, zip.Deflate, data), "in/zip.bin"), data},
-		"empty zip":  {source.FS(zipped(t, zip.Deflate, nil), "in/zip.bin"), nil},
-		"opened":     {noStat{source.Path(path)}, data},
+		"path":                {source.Path(path), data},
+		"mapped":              {source.Mapped(source.Path(path)), data},
+		"two pages":           {source.Mapped(source.Path(write(t, data[:2*os.Getpagesize()]))), data[:2*os.Getpagesize()]},
+		"mapped, of one byte": {source.Mapped(source.Path(write(t, []byte{0}))), []byte{0}},
+		"mapped, empty":       {source.Mapped(source.Path(write(t, nil))), nil},
+		"mapped MapFS":        {source.Mapped(source.FS(fstest.MapFS{"a/b": {Data: data}}, "a/b")), data},
+		"empty path":          {source.Path(write(t, nil)), nil},
+		"one byte":            {source.Path(write(t, []byte{7})), []byte{7}},
+		"DirFS":               {source.FS(os.DirFS(filepath.Dir(path)), filepath.Base(path)), data},
+		"embed":               {source.FS(embedded, "testdata/embedded/some.txt"), fixed},
+		"MapFS":               {source.FS(fstest.MapFS{"a/b": {Data: data}}, "a/b"), data},
+		"stored":              {source.FS(zipped(t, zip.Store, data), "in/zip.bin"), data},
+		"deflated":            {source.FS(zipped(t, zip.Deflate, data), "in/zip.bin"), data},
+		"empty zip":           {source.FS(zipped(t, zip.Deflate, nil), "in/zip.bin"), nil},
+		"opened":              {noStat{source.Path(path)}, data},
 	} {
 		t.Run(name, func(t *testing.T) { sourcetest.Run(t, test.source, test.contents) })
 	}
@@ -155,34 +161,46 @@ func TestAFileThatChangesWhileItIsOpen(t *testing.T) {
 		}, 10_000, true},
 		"removed": {os.Remove, 10_000, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := source.Path(write(t, data))
-			f, err := s.Open(t.Context())
-			require.NoError(t, err)
-			defer func() { require.NoError(t, f.Close()) }()
-			require.NoError(t, test.change(s.Name()))
-
-			p := make([]byte, 30_000)
-			n, err := f.ReadAt(t.Context(), p, 0)
-			require.Equal(t, string(data[:test.after]), string(p[:n]))
-			require.EqualValues(t, 10_000, f.Size())
-			if test.after == len(data) {
-				require.True(t, err == io.EOF, "%v", err)
-			} else {
-				var told *source.Error
-				require.ErrorAs(t, err, &told)
-				require.ErrorIs(t, err, source.ErrChanged)
-				require.NotErrorIs(t, err, io.EOF)
-				require.EqualValues(t, test.after, told.Offset)
-				require.Contains(t, err.Error(), "it had 10000 bytes")
-			}
-			if name != "removed" {
-				info, err := source.Stat(t.Context(), s)
+		for kind, make := range kinds {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				s := make(write(t, data))
+				f, err := s.Open(t.Context())
 				require.NoError(t, err)
-				require.Equal(t, test.told, info.Version != f.Version())
-			}
-		})
+				defer func() { require.NoError(t, f.Close()) }()
+				require.NoError(t, test.change(s.Name()))
+				readChanged(t, f, data, test.after)
+				if name != "removed" {
+					info, err := source.Stat(t.Context(), s)
+					require.NoError(t, err)
+					require.Equal(t, test.told, info.Version != f.Version())
+				}
+			})
+		}
 	}
+}
+
+// kinds are the ways to read a file of the operating system.
+var kinds = map[string]func(path string) source.Source{
+	"path":   source.Path,
+	"mapped": func(path string) source.Source { return source.Mapped(source.Path(path)) },
+}
+
+// readChanged reads a file of which only the first bytes are there.
+func readChanged(t *testing.T, f source.File, data []byte, there int) {
+	p := make([]byte, 3*len(data))
+	n, err := f.ReadAt(t.Context(), p, 0)
+	require.Equal(t, string(data[:there]), string(p[:n]))
+	require.EqualValues(t, len(data), f.Size())
+	if there == len(data) {
+		require.True(t, err == io.EOF, "%v", err)
+		return
+	}
+	var told *source.Error
+	require.ErrorAs(t, err, &told)
+	require.ErrorIs(t, err, source.ErrChanged)
+	require.NotErrorIs(t, err, io.EOF)
+	require.EqualValues(t, there, told.Offset)
+	require.ErrorContains(t, err, fmt.Sprintf("it had %d bytes", len(data)))
 }
 
 // An fs.FS is the user's: what it says and what it has may differ.

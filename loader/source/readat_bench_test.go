@@ -1,0 +1,38 @@
+package source_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/loader/source"
+)
+
+// Reads at random places of a file of 64 MiB that lies in the system's memory: with a call
+// of the system each, and from a mapping.
+func BenchmarkReadAt(b *testing.B) {
+	const size = 64 << 20
+	path := source.Path(write(b, random(size)))
+	for _, bytes := range []int{784, 4 << 10, 16 << 10, 64 << 10, 150 << 10, 1 << 20} {
+		for kind, s := range map[string]source.Source{"file": path, "mapped": source.Mapped(path)} {
+			b.Run(fmt.Sprintf("bytes=%d/%s", bytes, kind), func(b *testing.B) {
+				f, err := s.Open(b.Context())
+				require.NoError(b, err)
+				defer f.Close()
+				r, p, ctx := rand.New(rand.NewPCG(1, 1)), make([]byte, bytes), b.Context()
+				for off := int64(0); off+int64(bytes) <= size; off += int64(bytes) {
+					_, _ = f.ReadAt(ctx, p, off) // so that its pages are mapped
+				}
+				b.SetBytes(int64(bytes))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := f.ReadAt(ctx, p, r.Int64N(size-int64(bytes))); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
