@@ -52,7 +52,7 @@ func New(ds Dataset, batchSize int, o Options) (*Loader, error) {
 	}
 	l.dataset = ds
 	l.split.samples, l.known = samples, true
-	if l.split.left(Cursor{}) == 0 {
+	if l.split.steps(0) == 0 { // of the largest batch size: no epoch is to be empty
 		return nil, fmt.Errorf("%w: %d samples, and %s; Last: Pad would fill them up",
 			ErrTooFewSamples, samples, l.split.takes())
 	}
@@ -83,6 +83,7 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
 	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
 	refuse(o.OnError == Substitute, "OnError", o.OnError, "Fail")
+	refuse(len(o.BatchSizes) > 0, "BatchSizes", o.BatchSizes, "empty")
 	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
 	once, _ := it.(*onePass)
 	if once != nil && o.Epochs > 1 {
@@ -106,7 +107,7 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 	invalid := o.validate(batchSize)
 	// Any batch size serves to find the mistakes in the fields; its own is
 	// reported once, with the other options.
-	rows := batchSize
+	sizes, rows := o.scheduled(batchSize)
 	if rows < 1 || rows > maxBatch {
 		rows = 1
 	}
@@ -124,8 +125,8 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 		base:    base,
 		layout:  layout,
 		fields:  listed(layout.names()),
-		split: plan{split: split{
-			batch: int64(batchSize),
+		split: plan{sizes: sizes, split: split{
+			batch: int64(rows),
 			rank:  int64(o.Shard.Index),
 			ranks: int64(o.Shard.Count),
 			last:  o.Last,
@@ -169,7 +170,8 @@ func fingerprint(data any, layout *Layout) uint64 {
 // Layout is the layout of the batches.
 func (l *Loader) Layout() *Layout { return l.layout }
 
-// BatchSize is the number of rows of one rank's full batch.
+// BatchSize is the number of rows of one rank's full batch, of the largest if
+// Options.BatchSizes has others.
 func (l *Loader) BatchSize() int { return l.layout.batch }
 
 // Options are the options in force: as given, with the defaults filled in.

@@ -86,6 +86,9 @@ type Options struct {
 	// are free. So the training loop and the goroutines that wait for the device find a
 	// processor, and none is unused. Any other number is used as it is.
 	Workers int
+	// BatchSizes changes the batch size as training goes on, for a Dataset: that of New holds
+	// up to the first of them. They ascend by their Sample. Memory is for the largest.
+	BatchSizes []SizeFrom
 	// Last says what becomes of samples that do not fill the last batch. With
 	// several ranks it must be Drop, Pad or Exact.
 	Last LastPolicy
@@ -132,6 +135,7 @@ func (o Options) validate(batchSize int) error {
 	check(o.MaxSubstituted <= 0 || o.OnError == Substitute, "MaxSubstituted", o.MaxSubstituted, "0 unless OnError is Substitute")
 	check(o.StallTimeout >= 0, "StallTimeout", o.StallTimeout, "0 (none) or more")
 	check(o.GracePeriod >= 0, "GracePeriod", o.GracePeriod, "0 (5 s) or more")
+	o.checkSizes(&wrong)
 	return wrong.err()
 }
 

@@ -59,6 +59,9 @@ func makePlan(g *stages, ld *loader.Loader) Plan {
 	if n, known := ld.Batches(); known {
 		plan.BatchesPerEpoch = n
 	}
+	if n := len(ld.Options().BatchSizes); n > 0 {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the batch size changes %d times: memory is for the largest, and batches of all other sizes are copied field by field", n))
+	}
 	if pool.Pageable {
 		plan.HostMemory = "pageable"
 		plan.Notes = append(plan.Notes, "the device refused pinned memory: copies from pageable memory don't overlap compute")
