@@ -53,6 +53,9 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrUnavailable: the device can't be opened here.
 	ErrUnavailable = driver.ErrUnavailable
+	// ErrCapture: a graph capture forbids the call, or has failed. The error has a
+	// CaptureError too.
+	ErrCapture = driver.ErrCapture
 )
 
 const (
@@ -69,6 +72,7 @@ type Device struct {
 	// observer is the checker in drv, nil if there is none.
 	observer driver.Observer
 	closing  closing
+	blocks   held
 	ended    atomic.Bool // Close is done, with or without an error
 
 	mu    sync.Mutex
@@ -77,6 +81,7 @@ type Device struct {
 
 type counters struct {
 	streams, events, buffers, hostBuffers atomic.Int64
+	graphs, execs                         atomic.Int64
 	deviceBytes, pinnedBytes, allocations atomic.Int64
 }
 
@@ -153,9 +158,10 @@ func (d *Device) Close() error {
 // Usage counts what is alive on a device; a leak shows in it.
 type Usage struct {
 	Streams, Events, Buffers, HostBuffers int64
+	Graphs, Execs                         int64
 	DeviceBytes, PinnedBytes              int64
 	// Allocations counts every allocation of device or pinned memory and every
-	// stream and event made so far; it stands still in steady state.
+	// stream, event, graph and exec made so far; it stands still in steady state.
 	Allocations int64
 }
 
@@ -165,6 +171,7 @@ func (d *Device) Usage() Usage {
 	return Usage{
 		Streams: c.streams.Load(), Events: c.events.Load(),
 		Buffers: c.buffers.Load(), HostBuffers: c.hostBuffers.Load(),
+		Graphs: c.graphs.Load(), Execs: c.execs.Load(),
 		DeviceBytes: c.deviceBytes.Load(), PinnedBytes: c.pinnedBytes.Load(),
 		Allocations: c.allocations.Load(),
 	}

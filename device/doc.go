@@ -17,6 +17,7 @@
 //     copies bring the bytes.
 //   - A HostBuffer is pinned memory: page-locked where the device needs that, so
 //     that copies run at the bus's speed and don't block the caller.
+//   - A Graph is work that was captured, and an Exec launches it again as a whole.
 //   - A Kernel is a computation of your own, and a Launch submits it: a Go function for
 //     the CPU device, PTX for GPUs.
 //
@@ -36,6 +37,34 @@
 // Records, that Record never completes: the wait fails, and is a fault of the device that
 // waits. So close a device after those that wait for it.
 //
+// # Graphs
+//
+// A step of many short kernels costs more to submit than to run. Stream.Capture records
+// it as a Graph, Graph.Instantiate makes an Exec of that, and Exec.Launch submits the
+// whole as one item of a stream, as often as it is called.
+//
+//	graph, err := s.Capture(func() error { return step(s) })
+//	exec, err := graph.Instantiate()
+//	exec.Launch(s)
+//
+// Baked in is all that a call was given: the addresses of device and host memory, a
+// kernel's scalars, grid and block, lengths, the value of a memset. A learning rate passed
+// as a scalar stays what it was; what is to change lies in device memory that kernels
+// read, and is written before the launch or by the graph's own copy. Not baked in are the
+// bytes at those addresses: a captured CopyH2D uploads what its host memory holds at each
+// launch. Exec.Update replaces the parameters, and Graph.Diff tells which differ between
+// two captures.
+//
+// The Go code around the calls runs at the capture alone, checks and counters included. A
+// HostFunc is a node: its function, with what it closes over, runs at every launch.
+//
+// A Buffer or HostBuffer of the device that a graph has an address of can't be closed
+// before the graph and all of its Execs are: Close is refused. Memory of other libraries
+// and of a peer device (CopyPeer) is its owner's to keep. Streams and events of the
+// capture may be closed.
+//
+// What would make a graph lie, or never end, is refused with ErrCapture; Capture lists it.
+//
 // # Concurrency and errors
 //
 // Everything here may be called from several goroutines at once, except where its own
@@ -48,7 +77,7 @@
 // launch of a kernel whose Module was not registered before the device was opened, which
 // compiles it; and Device.Close.
 //
-// A Device, Stream, Event, Buffer, HostBuffer and Junction are ended by Close. A second
+// A Device, Stream, Event, Buffer, HostBuffer, Junction, Graph and Exec are ended by Close. A second
 // Close does nothing and returns nil, so that a deferred one is always right. One that is
 // called while another runs waits for it and returns its error. If the driver fails to
 // free something, the error says so, the thing is as it was, and Close may be tried again.

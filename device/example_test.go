@@ -266,6 +266,63 @@ func ExampleStream_CopyPeer() {
 	// Output: true [5 5 5 5]
 }
 
+// A step of short kernels is captured once and replayed: one call a batch, and on a GPU a
+// fraction of the time. The replay uses the same addresses and the same scalars; what
+// changes from batch to batch is in memory that the graph's kernels read.
+func ExampleStream_Capture() {
+	dev, err := cpu.Open(cpu.Options{})
+	check(err)
+	defer dev.Close()
+	stream, err := dev.NewStream(device.StreamOptions{})
+	check(err)
+	defer stream.Close()
+	x, err := dev.Alloc(4)
+	check(err)
+	defer x.Close()
+	host, err := dev.AllocHost(4, device.HostOptions{})
+	check(err)
+	defer host.Close()
+	values := dtype.As[float32](host.Bytes())
+	step := func(factor float32) func() error {
+		return func() error {
+			launch := device.Launch{Kernel: scale, Grid: [3]uint32{1}, Block: [3]uint32{1}}
+			x.View().InOut(&launch.Args)
+			launch.Args.Float32(factor)
+			return errors.Join(stream.CopyH2D(x.View(), host.Bytes()), stream.Launch(&launch), stream.CopyD2H(host.Bytes(), x.View()))
+		}
+	}
+
+	graph, err := stream.Capture(step(10)) // nothing runs
+	check(err)
+	defer graph.Close() // before the memory that it has the addresses of
+	exec, err := graph.Instantiate()
+	check(err)
+	defer exec.Close()
+	for i := range 3 {
+		values[0] = float32(i)
+		check(exec.Launch(stream))
+		check(stream.Synchronize(context.Background()))
+		fmt.Println(values)
+	}
+
+	another, err := stream.Capture(step(0.5))
+	check(err)
+	defer another.Close()
+	for _, d := range graph.Diff(another) { // what replaying the first would not notice
+		fmt.Println(d)
+	}
+	check(exec.Update(another))
+	check(exec.Launch(stream))
+	check(stream.Synchronize(context.Background()))
+	fmt.Println(values)
+	// Output:
+	// [0]
+	// [10]
+	// [20]
+	// node 1, kernel "scale": argument 1: 0x41200000 (int32 1092616192, float32 10), then 0x3f000000 (int32 1056964608, float32 0.5)
+	// [10]
+}
+
 // Another library has a stream and memory of the same GPU: work in that stream takes its
 // place among the library's own, and nothing need be copied or waited for.
 func ExampleDevice_StreamFromHandle() {

@@ -27,6 +27,7 @@ func (d *Device) Alloc(bytes int64) (*Buffer, error) {
 		}
 		b.view.addr = addr
 		d.live.allocations.Add(1)
+		d.blocks.add(b.view.owner, addr, bytes)
 	}
 	d.live.buffers.Add(1)
 	d.live.deviceBytes.Add(bytes)
@@ -39,13 +40,14 @@ func (b *Buffer) Size() int64 { return b.view.bytes }
 // View is the whole buffer.
 func (b *Buffer) View() View { return b.view }
 
-// Close gives the memory back. Work that uses it must be done. With an error the
-// memory stays the caller's, and Close may be tried again. A second Close does nothing.
+// Close gives the memory back. Work that uses it must be done, and graphs that have its
+// address closed: until then it is ErrInvalid. With an error the memory stays the
+// caller's, and Close may be tried again. A second Close does nothing.
 func (b *Buffer) Close() error {
 	return b.view.owner.close(func() error {
 		d := b.view.dev
 		if b.owned {
-			if err := d.drv.Free(b.view.addr); err != nil {
+			if err := d.blocks.free("Free", d, b.view.owner, func() error { return d.drv.Free(b.view.addr) }); err != nil {
 				return err
 			}
 		}
@@ -160,6 +162,7 @@ func (d *Device) AllocHost(bytes int64, o HostOptions) (*HostBuffer, error) {
 		}
 		h.mem = mem
 		d.live.allocations.Add(1)
+		d.blocks.add(&h.closing, hostAddress(mem), bytes)
 	}
 	d.live.hostBuffers.Add(1)
 	d.live.pinnedBytes.Add(bytes)
@@ -187,7 +190,9 @@ func (d *Device) RegisterHost(mem []byte, o HostOptions) (*HostBuffer, error) {
 	d.live.allocations.Add(1)
 	d.live.hostBuffers.Add(1)
 	d.live.pinnedBytes.Add(int64(len(mem)))
-	return &HostBuffer{dev: d, mem: mem, registered: true}, nil
+	h := &HostBuffer{dev: d, mem: mem, registered: true}
+	d.blocks.add(&h.closing, hostAddress(mem), int64(len(mem)))
+	return h, nil
 }
 
 // hostAddress is the host's own address of memory, in the space that CUDA unifies
@@ -211,21 +216,22 @@ func (h *HostBuffer) View() (View, error) {
 	if err != nil {
 		return View{}, err
 	}
+	h.dev.blocks.add(&h.closing, addr, int64(len(h.mem)))
 	return View{dev: h.dev, owner: &h.closing, addr: addr, bytes: int64(len(h.mem))}, nil
 }
 
 // Close gives the memory back, or unpins what RegisterHost pinned. Copies that use it
-// must be done. With an error the memory stays, and Close may be tried again. A second
-// Close does nothing.
+// must be done, and graphs that have its address closed. With an error the memory stays,
+// and Close may be tried again. A second Close does nothing.
 func (h *HostBuffer) Close() error {
 	return h.closing.close(func() error {
 		d := h.dev
 		if len(h.mem) > 0 {
-			free := d.drv.FreeHost
+			op, free := "FreeHost", d.drv.FreeHost
 			if h.registered {
-				free = d.drv.UnregisterHost
+				op, free = "UnregisterHost", d.drv.UnregisterHost
 			}
-			if err := free(h.mem); err != nil {
+			if err := d.blocks.free(op, d, &h.closing, func() error { return free(h.mem) }); err != nil {
 				return err
 			}
 		}

@@ -15,7 +15,7 @@ const never = time.Duration(math.MaxInt64)
 // fields are guarded by the device's mutex.
 type clock struct {
 	device *Device
-	banks  []*bank // in the order H2D, D2H, link, compute
+	banks  []*bank // in the order H2D, D2H, link, launch, compute
 	route  [opKinds]*bank
 
 	timer   *time.Timer
@@ -45,15 +45,17 @@ func newClock(d *Device, m *Model) *clock {
 	h2d := newBank("H2D", m.CopyEngines)
 	d2h := newBank("D2H", m.CopyEngines)
 	link := newBank("link", 1)
+	launches := newBank("launch", 1)
 	compute := newBank("compute", m.ComputeEngines)
-	c.banks = []*bank{h2d, d2h, link, compute}
+	c.banks = []*bank{h2d, d2h, link, launches, compute}
 	if m.SharedCopyEngines {
 		h2d.name = "copy"
 		d2h = h2d
-		c.banks = []*bank{h2d, link, compute}
+		c.banks = []*bank{h2d, link, launches, compute}
 	}
 	c.route = [opKinds]*bank{
 		copyH2D: h2d, copyD2H: d2h, copyPeer: link, copyD2D: compute, memset: compute, launch: compute,
+		launchGraph: launches,
 	}
 	return c
 }

@@ -60,6 +60,9 @@ type Device struct {
 	handle uintptr
 	made   int // streams made so far
 
+	captures []*capture // under way
+	graphs   map[driver.Graph]*program
+	execs    map[driver.Exec]*exec
 	streams  map[driver.Stream]*stream
 	events   map[driver.Event]*event
 	working  map[*stream]struct{} // not freed, or freed with work left
@@ -86,6 +89,8 @@ func newDevice(o Options) *Device {
 		handle:  uintptr(number << (bits.UintSize / 2) & (1<<(bits.UintSize-2) - 1)),
 		streams: make(map[driver.Stream]*stream),
 		events:  make(map[driver.Event]*event),
+		graphs:  make(map[driver.Graph]*program),
+		execs:   make(map[driver.Exec]*exec),
 		working: make(map[*stream]struct{}),
 		space:   newSpace(number, o.memoryBytes()),
 		pinned:  pinned{limit: o.pinnedBytes()},
@@ -173,6 +178,7 @@ func (d *Device) Memory() (free, total int64, err error) {
 // Live counts what was made on a device and not freed.
 type Live struct {
 	Streams, Events, Buffers, HostBuffers int
+	Graphs, Execs                         int
 	Bytes, HostBytes                      int64
 }
 
@@ -186,6 +192,7 @@ func (d *Device) Live() Live {
 func (d *Device) live() Live {
 	l := Live{Streams: len(d.streams), Events: len(d.events), HostBytes: d.pinned.bytes()}
 	l.HostBuffers = len(d.pinned.list)
+	l.Graphs, l.Execs = len(d.graphs), len(d.execs)
 	for _, a := range d.space.list {
 		if a.origin == deviceMemory {
 			l.Buffers++
@@ -215,6 +222,8 @@ func (e *LeakError) Error() string {
 	}
 	count(e.Streams, "stream", 0)
 	count(e.Events, "event", 0)
+	count(e.Graphs, "graph", 0)
+	count(e.Execs, "exec", 0)
 	count(e.Buffers, "device buffer", e.Bytes)
 	count(e.HostBuffers, "host buffer", e.HostBytes)
 	return "closed with " + strings.Join(parts, ", ") + " not freed"
@@ -251,6 +260,7 @@ func (d *Device) Close() error {
 		d.mu.Lock()
 	}
 	left := d.live()
+	d.dropGraphs()
 	d.streams, d.events = nil, nil
 	d.space.freeAll()
 	if left != (Live{}) {

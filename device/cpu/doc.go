@@ -46,6 +46,20 @@
 // another device's copy uses can't be freed, and outlives its device until that
 // copy is done.
 //
+// # Graphs
+//
+// A capture keeps operations, and the Records and Waits between them, instead of running
+// them. A launch submits them anew: those of the stream on which the capture began to the
+// stream of the launch, those of every stream that was forked off to one that the graph
+// has of its own. So nodes are operations like any others: engines, a Model's times and
+// an Adversary treat them alike, but for the latencies of the Model, one for the launch
+// and smaller ones for its kernels.
+//
+// What CUDA refuses in a capture is refused here, and in doubt a little more: waiting for
+// an event that was never recorded, and all that asks or waits by the goroutine that
+// captures. Two things that CUDA can do are missing: a graph as a node of another, and a
+// capture that spans devices; CopyPeer may be captured.
+//
 // # Modelled time
 //
 // Every operation has logical times: it is ready when its stream reaches it,

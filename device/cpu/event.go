@@ -12,7 +12,8 @@ import (
 // event is a name for its newest recording.
 type event struct {
 	driver.EventConfig
-	newest *recording // nil until the first Record
+	newest   *recording // nil until the first Record, and if that is captured
+	captured *captured  // the newest Record, if it is in a capture
 }
 
 // recording is one Record of an event, or a mark that Synchronize waits for. It
@@ -202,14 +203,15 @@ func (d *Device) Record(eh driver.Event, sh driver.Stream) error {
 	if err != nil {
 		return err
 	}
+	if s.capture != nil {
+		return d.recordInto(e, s)
+	}
 	r := d.newRecording()
 	if e.newest != nil {
 		d.unref(e.newest)
 	}
-	e.newest = d.ref(r)
-	o := d.newOp(record, s)
-	o.recording = d.ref(r)
-	d.enqueue(o)
+	e.newest, e.captured = d.ref(r), nil
+	d.enqueueRecord(s, r)
 	return nil
 }
 
@@ -222,12 +224,13 @@ func (d *Device) Wait(sh driver.Stream, eh driver.Event) error {
 	if err != nil {
 		return err
 	}
+	if s.capture != nil || e.captured != nil {
+		return d.waitInto(s, e)
+	}
 	if e.newest == nil {
 		return nil // as in CUDA: nothing to wait for
 	}
-	o := d.newOp(wait, s)
-	o.recording = d.ref(e.newest)
-	d.enqueue(o)
+	d.enqueueWait(s, e.newest)
 	return nil
 }
 
@@ -243,6 +246,9 @@ func (d *Device) EventDone(h driver.Event) (bool, error) {
 	if err := d.trip(Call{Op: call, Event: e.Name}); err != nil {
 		return false, err
 	}
+	if err := d.uncapturedEvent(call, e); err != nil {
+		return false, err
+	}
 	return e.newest == nil || e.newest.state == done, nil
 }
 
@@ -256,6 +262,9 @@ func (d *Device) SynchronizeEvent(ctx context.Context, h driver.Event) error {
 		return err
 	}
 	if err := d.trip(Call{Op: call, Event: e.Name}); err != nil {
+		return err
+	}
+	if err := d.uncapturedEvent(call, e); err != nil {
 		return err
 	}
 	if e.newest == nil {
@@ -281,6 +290,11 @@ func (d *Device) Elapsed(start, end driver.Event) (time.Duration, error) {
 	}
 	if err := d.trip(Call{Op: call, Event: to.Name}); err != nil {
 		return 0, err
+	}
+	for _, e := range [...]*event{from, to} {
+		if err := d.uncapturedEvent(call, e); err != nil {
+			return 0, err
+		}
 	}
 	if err := errors.Join(from.timed("start"), to.timed("end")); err != nil {
 		return 0, d.fail(call, err, "")

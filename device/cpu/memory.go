@@ -183,6 +183,9 @@ func (d *Device) reserve(call string, bytes int64, used *int64, limit int64, hin
 	if err := d.admit(Call{Op: call, Bytes: bytes}); err != nil {
 		return err
 	}
+	if err := d.unguarded(call); err != nil {
+		return err
+	}
 	if bytes <= 0 {
 		return d.fail(call, driver.ErrInvalid, fmt.Sprintf("%d bytes asked for, want 1 or more", bytes))
 	}
@@ -220,6 +223,9 @@ func (d *Device) Free(p driver.Address) error {
 		return d.fail(call, driver.ErrInvalid, fmt.Sprintf("%#x is not what Alloc returned, or was freed before", p))
 	}
 	if err := d.trip(Call{Op: call, Bytes: a.bytes}); err != nil {
+		return err
+	}
+	if err := d.unguarded(call); err != nil {
 		return err
 	}
 	if err := d.idleMemory(call, a); err != nil {

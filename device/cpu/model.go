@@ -75,6 +75,11 @@ type Model struct {
 	// KernelTime, if not nil, is how long a kernel takes. It must not call the
 	// device, and borrows l for the call. Busy states its own time.
 	KernelTime func(l *driver.Launch) time.Duration
+	// GraphLatency is the time of every launch of a graph, before its first node. 0 means
+	// KernelLatency: one launch's for all of the graph's kernels.
+	GraphLatency time.Duration
+	// NodeLatency is the time of every kernel in a graph, in place of KernelLatency.
+	NodeLatency time.Duration
 }
 
 func (m *Model) validate() []error {
@@ -96,6 +101,7 @@ func (m *Model) validate() []error {
 	}{
 		{"H2D.Latency", m.H2D.Latency}, {"D2H.Latency", m.D2H.Latency}, {"D2D.Latency", m.D2D.Latency},
 		{"Peer.Latency", m.Peer.Latency}, {"Pageable.Latency", m.Pageable.Latency}, {"KernelLatency", m.KernelLatency},
+		{"GraphLatency", m.GraphLatency}, {"NodeLatency", m.NodeLatency},
 	} {
 		if f.latency < 0 {
 			refuse(f.name, f.latency, "0 or more")
@@ -130,7 +136,12 @@ func (m *Model) duration(o *op) time.Duration {
 	case copyPeer:
 		return m.copyTime(Peer, int64(len(o.dst)))
 	case launch:
-		return m.kernelTime(&o.launch.Launch)
+		if o.inGraph {
+			return m.NodeLatency + m.kernelTime(&o.launch.Launch)
+		}
+		return m.KernelLatency + m.kernelTime(&o.launch.Launch)
+	case launchGraph:
+		return m.graphLatency()
 	}
 	return 0
 }
@@ -157,10 +168,10 @@ func (m *Model) copyTime(way Direction, bytes int64) time.Duration {
 
 func (m *Model) kernelTime(l *driver.Launch) time.Duration {
 	if l.Kernel == busy {
-		return m.KernelLatency + busyTime(&l.Args)
+		return busyTime(&l.Args)
 	}
 	if m.KernelTime == nil {
-		return m.KernelLatency
+		return 0
 	}
-	return m.KernelLatency + max(0, m.KernelTime(l))
+	return max(0, m.KernelTime(l))
 }

@@ -19,11 +19,12 @@ const (
 	memset
 	launch
 	hostFunc
+	launchGraph // the time that it takes; the nodes are operations of their own
 	opKinds
 )
 
 func (k opKind) String() string {
-	return [opKinds]string{"Record", "Wait", "CopyH2D", "CopyD2H", "CopyD2D", "CopyPeer", "Memset", "Launch", "HostFunc"}[k]
+	return [opKinds]string{"Record", "Wait", "CopyH2D", "CopyD2H", "CopyD2D", "CopyPeer", "Memset", "Launch", "HostFunc", "LaunchGraph"}[k]
 }
 
 // computes reports whether operations of kind k run on the compute engines.
@@ -47,10 +48,12 @@ type op struct {
 
 	recording *recording
 	dst, src  []byte
+	to, from  driver.Address // of dst and src; the host's own for host memory
 	used      [2]*allocation // what dst and src belong to; nil for pageable memory
 	value     byte
 	f         func()
 	launch    *launching
+	inGraph   bool // it is a node of a graph that was launched
 
 	rank   uint64 // the adversary's choice of order
 	digest uint64 // of src at the start

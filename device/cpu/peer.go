@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/leat-go/leat/device/driver"
@@ -58,6 +59,11 @@ func (d *Device) newest(call string, h driver.Event) (name string, r *recording,
 	if err != nil {
 		return "", nil, err
 	}
+	if x := e.captured; x != nil && !x.capture.ended {
+		return "", nil, d.spoil(call, driver.CaptureUnsupported, "a capture keeps to one device", x.capture)
+	} else if x != nil {
+		return "", nil, d.capturedEvent(call, e)
+	}
 	if e.newest == nil {
 		return e.Name, nil, nil
 	}
@@ -74,8 +80,14 @@ func (d *Device) expect(c Call, h driver.Stream, r *recording) (*relay, error) {
 		return nil, err
 	}
 	c.Stream = s.name
-	if err := d.trip(c); err != nil || r == nil {
+	if err := d.trip(c); err != nil {
 		return nil, err
+	}
+	if s.capture != nil {
+		return nil, d.spoil(c.Op, driver.CaptureIsolation, fmt.Sprintf("event %q is another device's", c.Event), s.capture)
+	}
+	if r == nil {
+		return nil, nil
 	}
 	x := d.freeRelays
 	if x == nil {
@@ -193,7 +205,7 @@ func (d *Device) CopyPeer(sh driver.Stream, dst, src driver.Place, bytes int64) 
 	if err != nil {
 		return err
 	}
-	return d.copy(copyPeer, s, toMem, fromMem, toIn, fromIn)
+	return d.copy(copyPeer, s, end{toMem, dst.Address, toIn}, end{fromMem, src.Address, fromIn})
 }
 
 // borrow is resolve for another device's copy. The caller drops the allocation.

@@ -200,6 +200,9 @@ func (d *Device) disown(call string, mem []byte, origins ...origin) (*allocation
 	if err := d.trip(Call{Op: call, Bytes: a.bytes}); err != nil {
 		return nil, err
 	}
+	if err := d.unguarded(call); err != nil {
+		return nil, err
+	}
 	if err := d.idleMemory(call, a); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ type stream struct {
 	number   uint64 // in the order of making
 	priority int
 	freed    bool
+	capture  *capture // nil unless its work is being captured
 
 	head, tail *op
 	busy       bool
@@ -119,6 +120,9 @@ func (d *Device) FreeStream(h driver.Stream) error {
 	if err := d.trip(Call{Op: call, Stream: s.name}); err != nil {
 		return err
 	}
+	if s.capture != nil {
+		return d.spoil(call, driver.CaptureUnsupported, on(s), s.capture)
+	}
 	delete(d.streams, h)
 	if s.handle == h { // not an adopted one
 		s.freed = true
@@ -146,6 +150,9 @@ func (d *Device) StreamDone(h driver.Stream) (bool, error) {
 	if err := d.trip(Call{Op: call, Stream: s.name}); err != nil {
 		return false, err
 	}
+	if err := d.uncaptured(call, s); err != nil {
+		return false, err
+	}
 	return s.head == nil, nil
 }
 
@@ -159,6 +166,9 @@ func (d *Device) SynchronizeStream(ctx context.Context, h driver.Stream) error {
 		return err
 	}
 	if err := d.trip(Call{Op: call, Stream: s.name}); err != nil {
+		return err
+	}
+	if err := d.uncaptured(call, s); err != nil {
 		return err
 	}
 	if s.head == nil {
@@ -176,6 +186,9 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	defer d.unlock()
 	if err := d.admit(Call{Op: call}); err != nil {
 		return err
+	}
+	if len(d.captures) > 0 {
+		return d.spoil(call, driver.CaptureUnsupported, "streams of the device are captured", d.captures...)
 	}
 	var marks []*recording
 	for s := range d.working {
@@ -210,6 +223,11 @@ func (d *Device) submit(o *op, c Call) error {
 			d.release(o)
 			return err
 		}
+	}
+	if o.stream.capture != nil {
+		return d.keep(o, c)
+	}
+	if d.adversary != nil {
 		c.N = d.calls
 		d.adversary.prepare(o, c)
 	}

@@ -21,7 +21,7 @@ func (d *Device) CopyH2D(sh driver.Stream, dst driver.Address, src []byte) error
 	if err != nil {
 		return err
 	}
-	return d.copy(copyH2D, s, to, src, a, d.pinned.find(src))
+	return d.copy(copyH2D, s, end{to, dst, a}, hostEnd(src, d.pinned.find(src)))
 }
 
 // CopyD2H implements driver.Device. What holds for CopyH2D holds for it.
@@ -37,7 +37,7 @@ func (d *Device) CopyD2H(sh driver.Stream, dst []byte, src driver.Address) error
 	if err != nil {
 		return err
 	}
-	return d.copy(copyD2H, s, dst, from, d.pinned.find(dst), a)
+	return d.copy(copyD2H, s, hostEnd(dst, d.pinned.find(dst)), end{from, src, a})
 }
 
 // CopyD2D implements driver.Device. The ranges may overlap.
@@ -57,17 +57,32 @@ func (d *Device) CopyD2D(sh driver.Stream, dst, src driver.Address, bytes int64)
 	if err != nil {
 		return err
 	}
-	return d.copy(copyD2D, s, to, from, toIn, fromIn)
+	return d.copy(copyD2D, s, end{to, dst, toIn}, end{from, src, fromIn})
 }
 
-func (d *Device) copy(k opKind, s *stream, dst, src []byte, dstIn, srcIn *allocation) error {
-	c := Call{Op: k.String(), Stream: s.name, Bytes: int64(len(dst))}
-	if len(dst) == 0 {
+// An end is one of the two ends of a copy.
+type end struct {
+	mem  []byte
+	addr driver.Address
+	in   *allocation
+}
+
+func hostEnd(mem []byte, in *allocation) end {
+	return end{mem, driver.Address(start(mem)), in}
+}
+
+func (d *Device) copy(k opKind, s *stream, dst, src end) error {
+	c := Call{Op: k.String(), Stream: s.name, Bytes: int64(len(dst.mem))}
+	if len(dst.mem) == 0 {
 		return d.trip(c)
 	}
+	if s.capture != nil && (k == copyH2D && !src.in.isPinned() || k == copyD2H && !dst.in.isPinned()) {
+		return d.spoil(c.Op, driver.CaptureUnsupported, "the host memory is not pinned, so that the call may block, and the graph would keep its address: use AllocHost or RegisterHost", s.capture)
+	}
 	o := d.newOp(k, s)
-	o.dst, o.src = dst, src
-	o.used = [2]*allocation{use(dstIn), use(srcIn)}
+	o.dst, o.src = dst.mem, src.mem
+	o.to, o.from = dst.addr, src.addr
+	o.used = [2]*allocation{use(dst.in), use(src.in)}
 	blocks := d.model.blocks(o)
 	if err := d.submit(o, c); err != nil || !blocks {
 		return err
@@ -95,7 +110,7 @@ func (d *Device) Memset(sh driver.Stream, dst driver.Address, value byte, bytes 
 		return d.trip(c)
 	}
 	o := d.newOp(memset, s)
-	o.dst, o.value = to, value
+	o.dst, o.to, o.value = to, dst, value
 	o.used[0] = use(a)
 	return d.submit(o, c)
 }

@@ -5,14 +5,15 @@ import "time"
 // A Span is a finished operation, for timelines.
 type Span struct {
 	// Op is the call that submitted it: "CopyH2D", "CopyD2H", "CopyD2D", "CopyPeer",
-	// "Memset", "Launch" or "HostFunc".
+	// "Memset", "Launch" or "HostFunc", also of a graph's nodes; "LaunchGraph" is the time
+	// that a modelled device takes before them.
 	Op string
 	// Kernel is the kernel's name, for a Launch.
 	Kernel string
 	// Stream is the stream's name.
 	Stream string
 	// Engine names what ran it: "H2D", "D2H", "copy" where one engine serves both
-	// directions, "link" for CopyPeer, "compute" or "host"; Number tells engines of
+	// directions, "link" for CopyPeer, "launch" for LaunchGraph, "compute" or "host"; Number tells engines of
 	// one name apart.
 	Engine string
 	Number int

@@ -2,7 +2,7 @@ package devicetest
 
 import "fmt"
 
-// Op names a method of driver.Device or driver.Peer.
+// Op names a method of driver.Device, driver.Peer or driver.Grapher.
 type Op uint8
 
 // The methods that a Tap counts. WaitPeer counts as Wait.
@@ -36,6 +36,15 @@ const (
 	Memset
 	HostFunc
 	Launch
+	BeginCapture
+	EndCapture
+	Capturing
+	GraphNodes
+	FreeGraph
+	Instantiate
+	FreeExec
+	LaunchGraph
+	UpdateExec
 	ops
 )
 
@@ -45,6 +54,8 @@ var opNames = [ops]string{
 	"NewEvent", "FreeEvent", "Record", "Wait", "EventDone", "SynchronizeEvent", "Elapsed",
 	"Alloc", "Free", "AllocHost", "FreeHost", "RegisterHost", "UnregisterHost", "HostAddress",
 	"CopyH2D", "CopyD2H", "CopyD2D", "CopyPeer", "Memset", "HostFunc", "Launch",
+	"BeginCapture", "EndCapture", "Capturing", "GraphNodes", "FreeGraph",
+	"Instantiate", "FreeExec", "LaunchGraph", "UpdateExec",
 }
 
 // String is the method's name.

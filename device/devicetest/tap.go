@@ -50,8 +50,9 @@ func (a *Armed) Matched() int64 { return a.matched.Load() }
 // rules armed it adds neither a lock nor an allocation to a call.
 //
 // A Tap knows the names of the streams and events that were made through it, and
-// of the events of other devices that are Taps. It is a driver.Peer as far as the
-// device beneath is.
+// of the events of other devices that are Taps. It is a driver.Peer and a
+// driver.Grapher as far as the device beneath is. What a graph's nodes do is no call: the
+// calls that are captured are counted and changed, and LaunchGraph is one.
 type Tap struct {
 	driver.Device
 	counts [ops]atomic.Int64
@@ -64,6 +65,7 @@ type Tap struct {
 
 var (
 	_ driver.Peer    = (*Tap)(nil)
+	_ driver.Grapher = (*Tap)(nil)
 	_ driver.Wrapper = (*Tap)(nil)
 )
 

@@ -225,6 +225,24 @@ func call(d *devicetest.Tap, op devicetest.Op) (err error) {
 		err = d.HostFunc(1, func() {})
 	case devicetest.Launch:
 		err = d.Launch(1, cpu.Busy(0))
+	case devicetest.BeginCapture:
+		err = d.BeginCapture(1)
+	case devicetest.EndCapture:
+		_, err = d.EndCapture(1)
+	case devicetest.Capturing:
+		_, err = d.Capturing(1)
+	case devicetest.GraphNodes:
+		_, err = d.GraphNodes(1)
+	case devicetest.FreeGraph:
+		err = d.FreeGraph(1)
+	case devicetest.Instantiate:
+		_, err = d.Instantiate(1)
+	case devicetest.FreeExec:
+		err = d.FreeExec(1)
+	case devicetest.LaunchGraph:
+		err = d.LaunchGraph(1, 1)
+	case devicetest.UpdateExec:
+		err = d.UpdateExec(1, 1)
 	}
 	return err
 }
@@ -249,5 +267,5 @@ func TestOpNames(t *testing.T) {
 	require.Equal(t, "SynchronizeStream", devicetest.SynchronizeStream.String())
 	require.Equal(t, "Launch", devicetest.Launch.String())
 	require.Equal(t, "devicetest.Op(200)", devicetest.Op(200).String())
-	require.Len(t, devicetest.Ops(), 29)
+	require.Len(t, devicetest.Ops(), 38)
 }
