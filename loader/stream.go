@@ -47,7 +47,7 @@ type Origin struct {
 	File string
 	// Offset is where the sample's record begins in it, in bytes.
 	Offset int64
-	// Record is the record's number in the file, from 0.
+	// Record is the record's number in the file, from 0; -1 if that is not known.
 	Record int64
 }
 
@@ -55,6 +55,9 @@ type Origin struct {
 func (o Origin) String() string {
 	if o == (Origin{}) {
 		return "unknown origin"
+	}
+	if o.Record < 0 {
+		return fmt.Sprintf("%s, offset %d", o.File, o.Offset)
 	}
 	return fmt.Sprintf("%s, record %d at offset %d", o.File, o.Record, o.Offset)
 }

@@ -167,6 +167,9 @@ func openTrail[T any](ctx context.Context, operator string, open func(mark []byt
 	return t, nil
 }
 
+// mostFailed is how many records may have failed in a row: a mark that says more is wrong.
+const mostFailed = 1 << 20
+
 // check returns the mark within, if the numbers are in order.
 func (m trailMark) check(operator string) ([]byte, error) {
 	at, err := inner(operator, m.At)
@@ -175,7 +178,7 @@ func (m trailMark) check(operator string) ([]byte, error) {
 		outside(operator, "read", m.Read, 0, math.MaxInt64-max(0, m.From)))
 	last := int64(-1)
 	for _, f := range m.Failed {
-		err = errors.Join(err, outside(operator, "failed", f[0], last+1, m.Read-1), outside(operator, "failed", f[1], 1, math.MaxInt64))
+		err = errors.Join(err, outside(operator, "failed", f[0], last+1, m.Read-1), outside(operator, "failed", f[1], 1, mostFailed))
 		last = f[0]
 	}
 	return at, err
@@ -239,3 +242,25 @@ func (t *trail[T]) read(ctx context.Context, operator string) (Item[T], error) {
 
 // Close closes up.
 func (t *trail[T]) Close() error { return t.up.Close() }
+
+// passOver reads n items again, and drops them and the failures between them.
+func passOver[T any](ctx context.Context, operator string, up Reader[T], n int64) error {
+	for failures := 0; n > 0; {
+		_, ok, err := up.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == loader.Flush:
+		case err != nil:
+			if failures++; failures == 100 || temporary(err) { // else up may be broken for ever
+				return err
+			}
+		case !ok:
+			return &MarkError{Operator: operator, Err: errOtherData}
+		default:
+			n--
+			failures = 0
+		}
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package stream
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"sync"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// ParallelMap is Map with a number of goroutines for each shard that is read, for an f that
+// takes long: more than a few microseconds. What it gives, and in which order, is the same.
+// A further goroutine reads s, up to two values for each worker ahead.
+//
+// The goroutines begin with the first Next and are joined by Close, which waits for f. ctx
+// of f is that of Open, and is cancelled by Close.
+func ParallelMap[T, U any](s Stream[T], workers int, f func(ctx context.Context, value T) (U, error)) Stream[U] {
+	return then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[U], error) {
+		up, m, err := openAhead(ctx, "ParallelMap", s, pass, shard, mark)
+		if err != nil {
+			return nil, err
+		}
+		p := &parallel[T, U]{up: up, f: f, workers: workers, base: given(m.At), since: m.Read}
+		_, p.lost = up.AppendMark(nil)
+		p.ctx, p.cancel = context.WithCancel(ctx)
+		return p, nil
+	}, check(workers >= 1 && workers <= maxWorkers, "ParallelMap", "workers", workers, "1 to "+strconv.Itoa(maxWorkers)),
+		needs(f == nil, "ParallelMap", "f"))
+}
+
+const maxWorkers = 65536 // as in loader.Options
+
+// aheadMark is the mark of an operator that reads ahead: a place before, and how many items
+// have been given since.
+type aheadMark struct {
+	Read int64 `json:"read"`
+	At   raw   `json:"at"`
+}
+
+// openAhead opens s behind the items that were given.
+func openAhead[T any](ctx context.Context, operator string, s Stream[T], pass loader.Pass, shard int, mark []byte) (Reader[T], aheadMark, error) {
+	var m aheadMark
+	if mark == nil {
+		up, err := s.open(ctx, pass, shard, nil)
+		return up, m, err
+	}
+	if err := parse(operator, mark, &m); err != nil {
+		return nil, m, err
+	}
+	if _, err := inner(operator, m.At); err != nil {
+		return nil, m, err
+	}
+	if err := outside(operator, "read", m.Read, 0, math.MaxInt64); err != nil {
+		return nil, m, err
+	}
+	up, err := s.open(ctx, pass, shard, given(m.At))
+	if err != nil {
+		return nil, m, err
+	}
+	if err := passOver(ctx, operator, up, m.Read); err != nil {
+		return nil, m, closing(up, err)
+	}
+	return up, m, nil
+}
+
+// parallel has these goroutines, which end when ctx is cancelled: a feeder, which reads up
+// and hands jobs out in order, and the workers. Next takes the jobs in that order.
+//
+// A job belongs to the feeder until it is in todo, then to a worker until it is done, then
+// to Next, and then to the feeder again.
+type parallel[T, U any] struct {
+	up      Reader[T] // the feeder's while that runs
+	f       func(context.Context, T) (U, error)
+	workers int
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	free  chan *job[T, U] // that the feeder may take
+	order chan *job[T, U] // in the order of up
+	todo  chan *job[T, U] // for the workers
+
+	// What follows is Next's.
+	current *job[T, U] // that it waits for
+	ended   bool
+	broken  error  // how it ended, if not by itself
+	base    []byte // a place of up, nil for the beginning
+	since   int64  // items given or left out since there
+	lost    error  // why there is no place
+}
+
+// job is what one Next of up has returned.
+type job[T, U any] struct {
+	item  Item[T]
+	ok    bool
+	value U
+	err   error         // of up, or of f
+	read  bool          // whether up has returned an item
+	last  bool          // whether nothing comes after it
+	done  chan struct{} // of one element
+
+	placed bool   // whether the feeder has tried to mark the place before
+	mark   []byte // the place
+	lost   error  // why it has none
+}
+
+// placeEvery is how many items there are between two places. One more is behind each failure,
+// so that it doesn't matter what becomes of the record when it is read again.
+const placeEvery = 64
+
+func (p *parallel[T, U]) start() {
+	n := 2*p.workers + 1
+	p.free, p.order, p.todo = make(chan *job[T, U], n), make(chan *job[T, U], n), make(chan *job[T, U], n)
+	for range n {
+		p.free <- &job[T, U]{done: make(chan struct{}, 1)}
+	}
+	p.running.Add(1 + p.workers)
+	go p.feed()
+	for range p.workers {
+		go p.work()
+	}
+}
+
+// feed reads up until that ends, or breaks.
+func (p *parallel[T, U]) feed() {
+	defer p.running.Done()
+	since, behind := int64(0), false // whether the place before is to be kept in any case
+	for {
+		var j *job[T, U]
+		select {
+		case j = <-p.free:
+		case <-p.ctx.Done():
+			return
+		}
+		if j.placed = since >= placeEvery || behind; j.placed {
+			j.mark, j.lost = p.place(j.mark)
+			since, behind = 0, j.lost != nil
+		}
+		j.last = p.read(j) || !j.ok && j.err == nil
+		behind = behind || j.err != nil && j.err != loader.Flush
+		j.read = j.ok && j.err == nil
+		last := j.last
+		p.order <- j // has room for all
+		if j.read {
+			since++
+			p.todo <- j
+			continue
+		}
+		j.done <- struct{}{}
+		if last {
+			return
+		}
+	}
+}
+
+func (p *parallel[T, U]) place(mark []byte) (_ []byte, err error) {
+	defer recovered(&err)
+	return p.up.AppendMark(mark[:0])
+}
+
+// read is up's Next. A panic, or the end of the goroutine, is its failure, and nothing comes
+// after it.
+func (p *parallel[T, U]) read(j *job[T, U]) (broken bool) {
+	broken = true
+	defer func() {
+		if v := recover(); v != nil {
+			j.ok, j.err = false, &loader.PanicError{Value: v, Stack: debug.Stack()}
+		} else if broken { // by runtime.Goexit: feed will not go on
+			j.ok, j.err, j.last = false, &loader.GoexitError{Stack: debug.Stack()}, true
+			p.order <- j
+			j.done <- struct{}{}
+		}
+	}()
+	j.item, j.ok, j.err = p.up.Next(p.ctx)
+	return false
+}
+
+// work does jobs. A worker whose goroutine f has ended is replaced.
+func (p *parallel[T, U]) work() {
+	ended := false
+	defer func() {
+		if !ended {
+			p.running.Add(1)
+			go p.work()
+		}
+		p.running.Done()
+	}()
+	for {
+		select {
+		case j := <-p.todo:
+			p.do(j)
+		case <-p.ctx.Done():
+			ended = true
+			return
+		}
+	}
+}
+
+func (p *parallel[T, U]) do(j *job[T, U]) {
+	returned := false
+	defer func() {
+		if v := recover(); v != nil {
+			j.err = &loader.PanicError{Value: v, Stack: debug.Stack()}
+		} else if !returned {
+			j.err = &loader.GoexitError{Stack: debug.Stack()}
+		}
+		j.done <- struct{}{}
+	}()
+	j.value, j.err = p.f(p.ctx, j.item.Value)
+	returned = true
+}
+
+func (p *parallel[T, U]) Next(ctx context.Context) (Item[U], bool, error) {
+	if p.free == nil {
+		p.start()
+	}
+	for !p.ended {
+		if err := p.wait(ctx); err != nil {
+			return Item[U]{}, false, err
+		}
+		item, ok, err := p.take()
+		if ok || err != nil || p.ended {
+			return item, ok, err
+		}
+	}
+	return Item[U]{}, false, p.broken
+}
+
+// wait is for the next job in order to be done.
+func (p *parallel[T, U]) wait(ctx context.Context) error {
+	if p.current == nil {
+		select {
+		case p.current = <-p.order:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.ctx.Done(): // then the feeder may have ended
+			return p.ctx.Err()
+		}
+	}
+	select {
+	case <-p.current.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+}
+
+// take is what has become of the job that is done. Neither an item nor an error is one that f has
+// left out, or the end.
+func (p *parallel[T, U]) take() (item Item[U], ok bool, err error) {
+	j := p.current
+	p.current = nil
+	if j.placed {
+		p.lost = j.lost
+		if j.lost == nil {
+			p.base, j.mark, p.since = j.mark, p.base, 0
+		}
+	}
+	switch {
+	case !j.read:
+		err = j.err
+		if j.last {
+			p.ended, p.broken = true, err
+		}
+	case j.err == nil:
+		item, ok = Item[U]{Value: j.value, Origin: j.item.Origin}, true
+		p.since++
+	default:
+		p.since++
+		if !leavesOut(j.err) {
+			err = located(j.err, j.item.Origin)
+		}
+	}
+	*j = job[T, U]{done: j.done, mark: j.mark}
+	p.free <- j
+	return item, ok, err
+}
+
+func (p *parallel[T, U]) AppendMark(dst []byte) ([]byte, error) {
+	if p.lost != nil {
+		return dst, p.lost
+	}
+	out := append(dst, `{"read":`...)
+	out = strconv.AppendInt(out, p.since, 10)
+	out = appendGiven(append(out, `,"at":`...), p.base)
+	return append(out, '}'), nil
+}
+
+func (p *parallel[T, U]) Close() error {
+	p.cancel()
+	p.running.Wait()
+	return p.up.Close()
+}
