@@ -77,3 +77,33 @@ func ExampleReader() {
 	// 0 8 three <nil>
 	// 1 14 four <nil>
 }
+
+// A thousand Files are read, of which 10 are open.
+func ExamplePool() {
+	ctx := context.Background()
+	files := fstest.MapFS{}
+	for i := range 1000 {
+		files[fmt.Sprintf("%03d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "file %d", i)}
+	}
+	sources, err := source.GlobFS(files, "*.txt")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pool := source.NewPool(10)
+	var opened []source.File
+	for _, s := range sources {
+		f, err := pool.Source(s).Open(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer f.Close()
+		opened = append(opened, f)
+	}
+	text := make([]byte, 8)
+	err = source.ReadFull(ctx, opened[123], text, 0)
+	fmt.Println(string(text), err, pool.Open())
+	// Output:
+	// file 123 <nil> 10
+}

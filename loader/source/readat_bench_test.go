@@ -36,3 +36,28 @@ func BenchmarkReadAt(b *testing.B) {
 		}
 	}
 }
+
+// What a Pool adds to a read of a file that is open, and what it takes to open one again.
+func BenchmarkPool(b *testing.B) {
+	path := source.Mapped(source.Path(write(b, random(1000))))
+	for _, files := range []int{1, 3} {
+		b.Run(fmt.Sprintf("limit=2/files=%d", files), func(b *testing.B) {
+			pool := source.NewPool(2)
+			var opened []source.File
+			for range files {
+				f, err := pool.Source(path).Open(b.Context())
+				require.NoError(b, err)
+				defer f.Close()
+				opened = append(opened, f)
+			}
+			p, ctx, i := make([]byte, 100), b.Context(), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				i++
+				if _, err := opened[i%files].ReadAt(ctx, p, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
