@@ -60,6 +60,9 @@ type FieldLayout struct {
 	// RowBytes is the size of one sample's value, of a ragged field that of the longest
 	// that there may be. Rows follow each other densely.
 	RowBytes int64
+	// Size is how many bytes from Offset on are the field's: those of a full batch of the
+	// longest rows.
+	Size int64
 	// Of is the number of the ragged field that this one tells of: itself, or the one whose
 	// Ragged names it. It is -1 for all other fields.
 	Of int
@@ -161,7 +164,7 @@ func (l *Layout) placeAll(numbers []int) (errs []error) {
 	for _, ragged := range []bool{false, true} {
 		for at := range l.fields {
 			f := &l.fields[at]
-			if f.form.ragged() != ragged {
+			if f.Fixed() == ragged {
 				continue
 			}
 			given := at
@@ -194,7 +197,7 @@ func (f *FieldLayout) place(bytes int64, batch int) (end int64, ok bool) {
 	if !ok || !fits {
 		return 0, false
 	}
-	f.Offset = offset
+	f.Offset, f.Size = offset, size
 	end, ok = add(offset, size)
 	return end, ok && end <= math.MaxInt
 }

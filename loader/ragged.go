@@ -148,6 +148,10 @@ func (f *FieldLayout) AppendShape(dims []int, rows, extent int) []int {
 	return append(append(dims, rows), f.Shape...)
 }
 
+// Fixed reports whether what the field takes in a batch depends on its rows alone. It does not
+// for a ragged field, and for its Mask.
+func (f *FieldLayout) Fixed() bool { return !f.form.ragged() }
+
 // Packed reports whether the field's samples lie one behind the other without padding.
 func (f *FieldLayout) Packed() bool { return f.form == packed }
 

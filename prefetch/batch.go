@@ -85,30 +85,21 @@ func (b Batch) Lookup(name string) (Field, bool) {
 	if !ok {
 		return Field{}, false
 	}
-	return w.field(l, i), true
+	return w.field(i), true
 }
 
-// Fields returns all fields in the layout's order. It allocates.
+// Fields returns all fields in the layout's order, and behind them those that the loader
+// added for ragged ones. It allocates.
 func (b Batch) Fields() []Field {
 	w := b.use("Fields")
-	fields := make([]Field, len(w.shapes))
+	fields := make([]Field, len(w.out.shapes))
 	for i := range fields {
-		fields[i] = w.field(b.p.stages.sizes.out, i)
+		fields[i] = w.field(i)
 	}
 	return fields
 }
 
-func (w *window) field(layout *loader.Layout, i int) Field {
-	l := &layout.Fields()[i]
-	f := Field{Name: l.Name, DType: l.DType, Shape: w.shapes[i]}
-	n := int64(w.batch.N) * l.RowBytes
-	if b := w.host; b != nil {
-		f.Bytes = b[l.Offset : l.Offset+n : l.Offset+n]
-	} else {
-		f.View = w.memory.Slice(l.Offset, n)
-	}
-	return f
-}
+func (w *window) field(i int) Field { return w.out.field(i, w.memory, w.host) }
 
 // UsedOn makes work submitted to stream from now on wait for the batch's copy, and
 // the next copy into its memory wait for what was submitted to stream until Release.

@@ -31,8 +31,8 @@ func describeFields(name string, l *loader.Layout) func(offset, bytes int64) (st
 
 // inField is in which field of l a byte lies.
 func inField(offset int64, l *loader.Layout) string {
-	if name, _, ok := fieldAt(l, offset); ok {
-		return fmt.Sprintf(", field %q", name)
+	if f, ok := fieldAt(l, offset); ok {
+		return fmt.Sprintf(", field %q", f.Name)
 	}
 	return ""
 }

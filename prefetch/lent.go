@@ -26,8 +26,8 @@ func (w *window) lend(l *loader.Layout) error {
 		if is != poisonByte {
 			w.lent.memory = nil // it is told once
 			at, where := w.position(), "between the fields"
-			if name, row, ok := fieldAt(l, int64(i)); ok {
-				where = fmt.Sprintf("field %q, row %d", name, row)
+			if place, ok := placeOf(l, int64(i)); ok {
+				where = place
 			}
 			return fmt.Errorf("prefetch: %s, before batch %d of epoch %d: %w", where, at.Batch, at.Epoch,
 				&pinnedpool.OverwriteError{Buffer: w.id, Offset: int64(i)})

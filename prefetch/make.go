@@ -51,7 +51,9 @@ func (g *stages) allocate() (err error) {
 	}
 	for i := range g.pinned.pool.Slots() {
 		b := g.pinned.pool.Buffer(i)
-		g.windows = append(g.windows, &window{id: i, pinned: b, host: b.Bytes(), shapes: newShapes(g.sizes.out)})
+		w := newWindow(i, &g.sizes)
+		w.pinned, w.host = b, b.Bytes()
+		g.windows = append(g.windows, w)
 	}
 	return nil
 }
@@ -69,7 +71,7 @@ func (g *stages) allocatePinned() error {
 	if err != nil {
 		return err
 	}
-	g.pinned = &pinned{pool: pool, layout: z.in, stride: z.stride, pageable: pool.Stats().Pageable,
+	g.pinned = &pinned{pool: pool, layout: z.in, extent: newExtent(z.in), stride: z.stride, pageable: pool.Stats().Pageable,
 		group: make([]*pinnedpool.Buffer, 0, o.BatchesPerCopy)}
 	g.feed = g.pinned
 	return nil
@@ -120,7 +122,8 @@ func (g *stages) allocateSlots() error {
 			return err
 		}
 		for at := range int64(o.BatchesPerCopy) {
-			w := &window{id: len(g.windows), slot: s, shapes: newShapes(z.out), usedOn: make([]*device.Stream, 0, z.others)}
+			w := newWindow(len(g.windows), z)
+			w.slot, w.usedOn = s, make([]*device.Stream, 0, z.others)
 			if g.dev != nil {
 				w.memory = s.memory.Slice(at*z.outStride, z.out.Size())
 			} else {

@@ -60,6 +60,7 @@ func (p *Prefetcher) Map(ctx context.Context, o Output, step Step) iter.Seq2[Res
 type results struct {
 	output  Output
 	layout  *loader.Layout
+	like    likes            // what it has of the batches'
 	streams []*device.Stream // one, or with AsFinished one for each compute stream
 	all     []*result
 	free    chan *result
@@ -72,6 +73,9 @@ func newResults(g *stages, o Output) (*results, error) {
 	d := &results{output: o, witness: g.dev.NewWitness(), free: make(chan *result, o.Slots)}
 	var err error
 	if d.layout, err = loader.NewLayout(o.Fields, g.sizes.out.BatchSize()); err != nil {
+		return d, err
+	}
+	if d.like, err = liken("Output.Fields", d.layout, g.sizes.out); err != nil {
 		return d, err
 	}
 	if err := g.fitsResults(d.layout, o.Slots); err != nil {
@@ -89,7 +93,7 @@ func newResults(g *stages, o Output) (*results, error) {
 		d.streams = append(d.streams, s)
 	}
 	for i := range o.Slots {
-		r, err := newResult(g.dev, d.layout, i, d.witness)
+		r, err := newResult(g.dev, d.layout, d.like, i, d.witness)
 		d.all = append(d.all, r)
 		if err != nil {
 			return d, err
@@ -274,6 +278,9 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 		return err
 	}
 	out := r.fields(m.p.stages.seed)
+	if err := out.copyAdded(compute, func(field int) device.View { return b.window.field(field).View }, r.like); err != nil {
+		return err
+	}
 	err := m.visit.of(r.at, func() error { return m.step(b, out) })
 	if err == nil {
 		err = out.unwritten()
@@ -469,8 +476,8 @@ func (f *prefix) add(number int64, after loader.Cursor) (moved loader.Cursor, ok
 // cloneFields is a copy that shares no shape: the caller may go on to change its own.
 func cloneFields(fields []loader.Field) []loader.Field {
 	fields = slices.Clone(fields)
-	for i := range fields {
-		fields[i].Shape = slices.Clone(fields[i].Shape)
+	for i, f := range fields {
+		fields[i] = f.Clone()
 	}
 	return fields
 }

@@ -35,6 +35,7 @@ type pinned struct {
 	layout *loader.Layout
 	stride int64
 
+	extent   *extent              // of the batch being copied
 	group    []*pinnedpool.Buffer // of the fill under way
 	pageable bool                 // copies block the caller
 	copying  atomic.Bool          // one of those is under way
@@ -86,7 +87,8 @@ func (f *pinned) fill(stream *device.Stream, to device.View, batches []loader.Fi
 			err = stream.CopyH2D(to, f.group[at].With(n-1))
 		} else {
 			from := f.group[at].Bytes()
-			err = copyRows(f.layout, batches[at].N, func(offset, bytes int64) error {
+			f.extent.hold(&batches[at])
+			err = f.extent.copy(func(offset, bytes int64) error {
 				return stream.CopyH2D(to.Slice(offset, bytes), from[offset:offset+bytes])
 			})
 		}
@@ -96,9 +98,13 @@ func (f *pinned) fill(stream *device.Stream, to device.View, batches []loader.Fi
 }
 
 // together is how many of the batches, from the first, are full and lie one behind the
-// other.
+// other. With ragged fields it is one: what such batches take of their buffers isn't all of
+// them.
 func (f *pinned) together(batches []loader.Filled) int {
 	n := 1
+	if f.layout.Fixed() < f.layout.Size() {
+		return n
+	}
 	for full := f.layout.BatchSize(); n < len(batches); n++ {
 		if batches[n-1].N != full || batches[n].N != full || batches[n].Slot.ID != batches[0].Slot.ID+n {
 			break
@@ -151,8 +157,8 @@ func (f *pinned) overwritten(err error) error {
 	if !errors.As(err, &o) {
 		return err
 	}
-	if name, row, ok := fieldAt(f.layout, o.Offset); ok {
-		return fmt.Errorf("prefetch: field %q, row %d: %w", name, row, err)
+	if at, ok := placeOf(f.layout, o.Offset); ok {
+		return fmt.Errorf("prefetch: %s: %w", at, err)
 	}
 	return err
 }
@@ -163,12 +169,26 @@ func (f *pinned) close(ctx context.Context) error {
 	return f.pool.Close(ctx)
 }
 
-// fieldAt is the field and the row to which the byte at offset belongs.
-func fieldAt(l *loader.Layout, offset int64) (field string, row int64, ok bool) {
-	for _, f := range l.Fields() {
-		if f.RowBytes > 0 && offset >= f.Offset && offset < f.Offset+f.RowBytes*int64(l.BatchSize()) {
-			return f.Name, (offset - f.Offset) / f.RowBytes, true
+// placeOf says for a person where the byte at offset is. A ragged field has its rows
+// elsewhere in each batch.
+func placeOf(l *loader.Layout, offset int64) (place string, ok bool) {
+	f, ok := fieldAt(l, offset)
+	switch {
+	case !ok:
+		return "", false
+	case !f.Fixed():
+		return fmt.Sprintf("field %q", f.Name), true
+	}
+	return fmt.Sprintf("field %q, row %d", f.Name, (offset-f.Offset)/f.RowBytes), true
+}
+
+// fieldAt is the field to which the byte at offset belongs.
+func fieldAt(l *loader.Layout, offset int64) (field *loader.FieldLayout, ok bool) {
+	for i := range l.Fields() {
+		f := &l.Fields()[i]
+		if offset >= f.Offset && offset < f.Offset+f.Size {
+			return f, true
 		}
 	}
-	return "", 0, false
+	return nil, false
 }

@@ -224,7 +224,7 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 	if w.slot != nil {
 		w.slot.delivered()
 	}
-	g.counters.delivered(w, g.sizes.out)
+	g.counters.delivered(w)
 	after := p.place.claim.Normalize(w.batch.After)
 	p.run.taken(w, after)
 	r.begun = true

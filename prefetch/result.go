@@ -11,7 +11,8 @@ import (
 
 // Output says what the steps of a Map give back. Fields is required.
 type Output struct {
-	// Fields are the result's fields for one row.
+	// Fields are the result's fields for one row. A ragged one has the lengths of one of the
+	// batch's, as Transform.Out has of the loader's.
 	Fields []loader.Field
 	// Slots is the number of results under way: computed, downloaded or in the
 	// user's hands. 0 means 3 more than the compute streams.
@@ -41,25 +42,25 @@ type Result struct {
 // A result is what a step writes: one more slot, which compute writes and the download's
 // stream reads into pinned memory.
 type result struct {
-	slot   *slot
-	layout *loader.Layout
-	host   *device.HostBuffer
+	slot *slot
+	like likes // what its fields have of the batch's
+	host *device.HostBuffer
 
 	// The batch whose result is in it.
-	at          Position
-	rows, valid int
-	shapes      [][]int
-	asked       []bool // which fields the step has asked for
-	number      int64  // of the step in its Map
-	after       loader.Cursor
-	generation  uint64
-	leased      bool
+	at         Position
+	valid      int
+	extent     *extent
+	asked      []bool // which fields the step has asked for
+	number     int64  // of the step in its Map
+	after      loader.Cursor
+	generation uint64
+	leased     bool
 }
 
 // newResult makes a result on dev. What it could make before an error is in it, for
 // release.
-func newResult(dev *device.Device, l *loader.Layout, id int, w *device.Witness) (*result, error) {
-	r := &result{layout: l, shapes: newShapes(l), asked: make([]bool, len(l.Fields()))}
+func newResult(dev *device.Device, l *loader.Layout, like likes, id int, w *device.Witness) (*result, error) {
+	r := &result{like: like, extent: newExtent(l), asked: make([]bool, len(l.Fields()))}
 	var err error
 	if r.slot, err = newSlot(dev, slotOptions{id: id, bytes: l.Size(), reads: 1, filled: device.EventOptions{Name: "written"},
 		read: device.EventOptions{Name: "fetched", BlockingSync: true, Witness: w}}); err != nil {
@@ -89,7 +90,7 @@ func (r *result) fetch(compute, download *device.Stream) error {
 	if err := r.slot.beginRead(download); err != nil {
 		return err
 	}
-	err := copyRows(r.layout, r.rows, func(offset, bytes int64) error {
+	err := r.extent.copy(func(offset, bytes int64) error {
 		return download.CopyD2H(r.host.Bytes()[offset:offset+bytes], r.slot.memory.Slice(offset, bytes))
 	})
 	if err != nil {
@@ -110,14 +111,14 @@ func (r *result) arrived(w *device.Witness) error {
 
 // fields is where a step writes.
 func (r *result) fields(seed uint64) Fields {
-	return Fields{layout: r.layout, memory: r.slot.memory, rows: r.rows, shapes: r.shapes, at: r.at, seed: seed, asked: r.asked}
+	return Fields{extent: r.extent, memory: r.slot.memory, at: r.at, seed: seed, asked: r.asked}
 }
 
 // hold takes b as the batch whose result this lap is.
 func (r *result) hold(b Batch, number int64) {
 	w := b.window
-	r.at, r.rows, r.valid, r.after, r.number = w.position(), w.batch.N, w.batch.Valid, w.batch.After, number
-	setRows(r.shapes, r.rows)
+	r.at, r.valid, r.after, r.number = w.position(), w.batch.Valid, w.batch.After, number
+	r.extent.follow(w.out, r.like)
 	clear(r.asked)
 }
 
@@ -132,7 +133,7 @@ func (r Result) use(method string) *result {
 }
 
 // Len is the number of rows.
-func (r Result) Len() int { return r.use("Len").rows }
+func (r Result) Len() int { return r.use("Len").extent.rows }
 
 // Valid is the number of rows that are not padding.
 func (r Result) Valid() int { return r.use("Valid").valid }
@@ -145,7 +146,7 @@ func (r Result) Position() Position { return r.use("Position").at }
 func (r Result) Field(name string) Field {
 	f, ok := r.Lookup(name)
 	if !ok {
-		panic(fmt.Sprintf("prefetch: no field %q in a result of %v", name, r.r.layout.Fields()))
+		panic(fmt.Sprintf("prefetch: no field %q in a result of %v", name, r.r.extent.layout.Fields()))
 	}
 	return f
 }
@@ -153,11 +154,9 @@ func (r Result) Field(name string) Field {
 // Lookup returns the field of that name, if there is one.
 func (r Result) Lookup(name string) (Field, bool) {
 	x := r.use("Field")
-	i, ok := x.layout.Lookup(name)
+	i, ok := x.extent.layout.Lookup(name)
 	if !ok {
 		return Field{}, false
 	}
-	l := &x.layout.Fields()[i]
-	n := int64(x.rows) * l.RowBytes
-	return Field{Name: l.Name, DType: l.DType, Shape: x.shapes[i], Bytes: x.host.Bytes()[l.Offset : l.Offset+n : l.Offset+n]}, true
+	return x.extent.field(i, device.View{}, x.host.Bytes()), true
 }

@@ -24,6 +24,8 @@ type sizes struct {
 	in                *loader.Layout // as the loader fills it
 	out               *loader.Layout // as it is delivered: another one only with a transform
 	scratch           *loader.Layout // between a transform's operations; nil without
+	like              likes          // what out has of in
+	scratchLike       likes          // what scratch has of in
 	stride, outStride int64          // between batches that lie together, as filled and as delivered
 
 	options Options // in force
@@ -89,9 +91,13 @@ func (z *sizes) transformed(t *Transform, in *loader.Layout) (err error) {
 	if z.out, err = loader.NewLayout(t.Out, in.BatchSize()); err != nil {
 		return err
 	}
-	if len(t.Scratch) > 0 {
-		z.scratch, err = loader.NewLayout(t.Scratch, in.BatchSize())
+	if z.like, err = liken("Transform.Out", z.out, in); err != nil || len(t.Scratch) == 0 {
+		return err
 	}
+	if z.scratch, err = loader.NewLayout(t.Scratch, in.BatchSize()); err != nil {
+		return err
+	}
+	z.scratchLike, err = liken("Transform.Scratch", z.scratch, in)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/invariants"
-	"github.com/leat-go/leat/loader"
 )
 
 // A slot is memory that one stream writes and others read, with the events that order the
@@ -233,18 +232,4 @@ func (s *slot) close() error {
 		errs = append(errs, s.host.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// copyRows copies the rows that a batch has, of all its fields, by copy: in one call
-// where the batch is full, else field by field, so that no stale tail travels.
-func copyRows(l *loader.Layout, rows int, copy func(offset, bytes int64) error) error {
-	if rows == l.BatchSize() {
-		return copy(0, l.Size())
-	}
-	for _, f := range l.Fields() {
-		if err := copy(f.Offset, int64(rows)*f.RowBytes); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -158,28 +158,20 @@ type counters struct {
 	before loader.Stats // of the runs that are over
 }
 
-func (c *counters) delivered(w *window, l *loader.Layout) {
+func (c *counters) delivered(w *window) {
 	c.batches.Add(1)
 	c.samples.Add(int64(w.batch.Valid))
 	if w.pinned != nil { // nothing was uploaded
-		c.count(w, l)
+		c.bytes.Add(w.in.bytes())
 	}
 }
 
 // uploaded counts an upload of batches.
-func (c *counters) uploaded(windows []*window, l *loader.Layout) {
+func (c *counters) uploaded(windows []*window) {
 	c.uploads.Add(1)
 	for _, w := range windows {
-		c.count(w, l)
+		c.bytes.Add(w.in.bytes())
 	}
-}
-
-// count counts the bytes of a batch's rows.
-func (c *counters) count(w *window, l *loader.Layout) {
-	_ = copyRows(l, w.batch.N, func(_, bytes int64) error {
-		c.bytes.Add(bytes)
-		return nil
-	})
 }
 
 // waited counts a wait of Next for a batch, nil if there was none to come.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -20,9 +19,14 @@ type Transform struct {
 	// that no shape is read as another of the same size. Nil means that Apply looks
 	// at the fields that it gets.
 	In []loader.Field
-	// Out are the fields of the batches that are delivered.
+	// Out are the fields of the batches that are delivered. A ragged one has the lengths of
+	// the ragged field of its name among the loader's, or of the one that Ragged.Like names:
+	// its maximum, and whether it is packed, are those of that one, and its Multiple too or
+	// 0. What the loader added for that, lengths, a mask or offsets, is copied to what the
+	// field's own Ragged names. Its Pad has no meaning: Apply computes the padding too.
 	Out []loader.Field
-	// Scratch are fields for intermediate results; see Fields.Scratch.
+	// Scratch are fields for intermediate results, ragged as those of Out; see
+	// Fields.Scratch.
 	Scratch []loader.Field
 	// Apply submits to s the work that reads in and overwrites out, both of in.Len
 	// rows and out in every field: one that it never asks for is a
@@ -55,19 +59,20 @@ func (t *Transform) fits(l *loader.Layout) error {
 		return nil
 	}
 	var errs []error
-	known := make([]bool, len(l.Fields()))
+	filled := l.Written()
+	known := make([]bool, len(filled))
 	for _, want := range t.In {
 		i, ok := l.Lookup(want.Name)
-		if !ok {
+		if !ok || i >= len(filled) {
 			errs = append(errs, fmt.Errorf("Transform.In has the field %v, the loader has none of that name", want))
 			continue
 		}
 		known[i] = true
-		if got := l.Fields()[i].Field; got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+		if got := filled[i].Field; !sameField(got, want) {
 			errs = append(errs, fmt.Errorf("Transform.In has the field %v, the loader fills %v", want, got))
 		}
 	}
-	for i, got := range l.Fields() {
+	for i, got := range filled {
 		if !known[i] {
 			errs = append(errs, fmt.Errorf("the loader fills the field %v, Transform.In has none of that name", got.Field))
 		}
@@ -84,8 +89,7 @@ type transforming struct {
 	stream *device.Stream
 	raws   []*slot // none for a host consumer, whose pinned buffers are raw
 	turn   int
-	shapes [][]int // of the batch going in
-	asked  []bool  // which fields of the batch coming out Apply has asked for
+	asked  []bool // which fields of the batch coming out Apply has asked for
 	// scratch is nil without Transform.Scratch.
 	scratch *scratch
 	visit   visit
@@ -94,7 +98,7 @@ type transforming struct {
 // newTransforming makes what t needs on dev. What it could make before an error is in it,
 // for release.
 func newTransforming(dev *device.Device, t Transform, z *sizes, seed uint64, raw bool) (*transforming, error) {
-	g := &transforming{Transform: t, sizes: z, seed: seed, shapes: newShapes(z.in), asked: make([]bool, len(z.out.Fields()))}
+	g := &transforming{Transform: t, sizes: z, seed: seed, asked: make([]bool, len(z.out.Fields()))}
 	var err error
 	if g.stream, err = dev.NewStream(device.StreamOptions{Name: "transform"}); err != nil {
 		return g, err
@@ -129,17 +133,19 @@ func (g *transforming) next() *slot {
 func (g *transforming) apply(to *slot, raw device.View, batches int, done *int) error {
 	z := g.sizes
 	for i, w := range to.windows[:batches] {
-		setRows(g.shapes, w.batch.N)
-		in := Fields{
-			layout: z.in, rows: w.batch.N, shapes: g.shapes, at: w.position(), seed: g.seed,
-			memory: raw.Slice(int64(i)*z.stride, z.in.Size()),
-		}
+		in := Fields{extent: w.in, at: w.position(), seed: g.seed, memory: raw.Slice(int64(i)*z.stride, z.in.Size())}
 		out := in
-		out.layout, out.shapes, out.scratch = z.out, w.shapes, g.scratch
+		out.extent, out.scratch = w.out, g.scratch
+		if g.scratch != nil {
+			g.scratch.extent.follow(w.in, z.scratchLike)
+		}
 		out.memory = to.memory.Slice(int64(i)*z.outStride, z.out.Size())
 		clear(g.asked)
 		out.asked = g.asked
 		if err := g.poison(out); err != nil {
+			return err
+		}
+		if err := out.copyAdded(g.stream, func(field int) device.View { return in.span(field, 1) }, z.like); err != nil {
 			return err
 		}
 		err := g.visit.of(in.at, func() error { return g.Apply(g.stream, out, in) })

@@ -151,7 +151,7 @@ func (r *run) deliver(s *slot, windows []*window) (err error) {
 		return nil
 	}
 	s.load(len(windows))
-	g.counters.uploaded(windows, g.sizes.in)
+	g.counters.uploaded(windows)
 	for _, w := range windows {
 		w.step(life.Load)
 	}

@@ -32,9 +32,20 @@ type window struct {
 	batch       loader.Filled
 	substituted []loader.Substitution // of batch, in memory of its own
 	short       shortage              // in which the uploader had it and no slot
-	shapes      [][]int               // by field; [0] is the rows
+	in, out     *extent               // of batch, as the loader filled it and as it is delivered
+	like        likes                 // what out has of in, where they are two
 	stream      *device.Stream        // the compute stream that the batch was given to
 	usedOn      []*device.Stream      // the streams of UsedOn; guarded by the slot's lock
+}
+
+// newWindow makes a window for batches of these sizes.
+func newWindow(id int, z *sizes) *window {
+	w := &window{id: id, in: newExtent(z.in), like: z.like}
+	w.out = w.in
+	if z.out != z.in {
+		w.out = newExtent(z.out)
+	}
+	return w
 }
 
 const (
@@ -87,7 +98,10 @@ func (w *window) hold(f loader.Filled) {
 	w.substituted = append(w.substituted[:0], f.Substituted...)
 	w.batch = f
 	w.batch.Substituted = w.substituted
-	setRows(w.shapes, f.N)
+	w.in.hold(&f)
+	if w.out != w.in {
+		w.out.follow(w.in, w.like)
+	}
 	w.step(life.Fill)
 }
 
@@ -107,19 +121,4 @@ func (w *window) endUses() error {
 	}
 	w.usedOn = w.usedOn[:0]
 	return first
-}
-
-// newShapes are the fields' shapes with room for the number of rows in front.
-func newShapes(l *loader.Layout) [][]int {
-	all := make([][]int, len(l.Fields()))
-	for i, f := range l.Fields() {
-		all[i] = append([]int{0}, f.Shape...)
-	}
-	return all
-}
-
-func setRows(shapes [][]int, n int) {
-	for _, shape := range shapes {
-		shape[0] = n
-	}
 }

@@ -17,7 +17,13 @@ import (
 // use it.
 type Cache struct {
 	mu      sync.Mutex
-	headers map[*byte]*tensor.Dense // by where the field's memory begins
+	headers map[*byte]*kept // by where the field's memory begins
+}
+
+// kept is a header, with the shape that it was given for its latest batch.
+type kept struct {
+	*tensor.Dense
+	given []int
 }
 
 // Of is the function [Of], with headers that are used again. A tensor is as its field
@@ -34,25 +40,39 @@ func (c *Cache) Of(f prefetch.Field) (*tensor.Dense, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := &f.Bytes[0]
-	if d := c.headers[at]; d != nil && usable(d, e, f) {
-		if d.Shape()[0] != f.Shape[0] { // a short batch, or the first one behind it
-			d.Shape()[0], d.Raw = f.Shape[0], f.Bytes
-		}
-		return d, nil
+	if k := c.headers[at]; k != nil && k.usable(e, f) {
+		k.give(f)
+		return k.Dense, nil
 	}
 	if c.headers == nil {
-		c.headers = map[*byte]*tensor.Dense{}
+		c.headers = map[*byte]*kept{}
 	}
-	d := header(e, f)
-	c.headers[at] = d
-	return d, nil
+	k := &kept{header(e, f), slices.Clone(f.Shape)}
+	c.headers[at] = k
+	return k.Dense, nil
 }
 
-// usable reports whether a header is as [header] made it for a batch of f, of any
-// length: row-major, whole and over f's memory.
-func usable(d *tensor.Dense, e element, f prefetch.Field) bool {
-	shape, strides := d.Shape(), d.Strides()
-	if len(shape) != len(f.Shape) || len(strides) != len(shape) || !slices.Equal(shape[1:], f.Shape[1:]) {
+// give makes the header that of another batch: of other rows, or longer ones of a ragged
+// field.
+func (k *kept) give(f prefetch.Field) {
+	if slices.Equal(k.given, f.Shape) {
+		return
+	}
+	copy(k.given, f.Shape)
+	copy(k.Shape(), f.Shape)
+	stride := 1
+	for i := len(f.Shape) - 1; i >= 0; i-- {
+		k.Strides()[i] = stride
+		stride *= f.Shape[i]
+	}
+	k.Raw = f.Bytes
+}
+
+// usable reports whether a header is as it was given for a batch of f, of any length:
+// row-major, whole and over f's memory.
+func (k *kept) usable(e element, f prefetch.Field) bool {
+	d, shape, strides := k.Dense, k.Shape(), k.Strides()
+	if len(shape) != len(f.Shape) || len(strides) != len(shape) || !slices.Equal(shape, k.given) {
 		return false
 	}
 	// Materializable is what was transposed, or sliced from another.

@@ -2,6 +2,7 @@ package tensors_test
 
 import (
 	"bytes"
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gorgonia.org/tensor"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/internal/invariants"
+	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 	"github.com/leat-go/leat/tensors"
 )
@@ -207,6 +210,67 @@ func TestAChangedTensorIsLeftAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tensor.Shape{3, 4, 2}, mine.Shape())
 		require.Equal(t, tensor.Shape{4, 2, 3}, theirs.Shape())
+	}
+	require.NoError(t, pf.Close())
+}
+
+// lines are samples of other lengths: sample i has i%(maximum+1) rows of width elements.
+type lines struct{ n, maximum, width int }
+
+func (l lines) Len() int { return l.n }
+
+func (l lines) Fields() []loader.Field {
+	return []loader.Field{
+		{Name: "x", DType: dtype.Uint8, Shape: []int{l.maximum, l.width}, Ragged: &loader.Ragged{Mask: "mask"}},
+		{Name: "packed", DType: dtype.Uint8, Shape: []int{l.maximum}, Ragged: &loader.Ragged{Offsets: "offsets"}},
+	}
+}
+
+func (l lines) Read(_ context.Context, index int, row *loader.Row) error {
+	n := index % (l.maximum + 1)
+	if err := loader.Write(row, "x", bytes.Repeat([]byte{byte(index + 1)}, n*l.width)...); err != nil {
+		return err
+	}
+	return loader.Write(row, "packed", bytes.Repeat([]byte{byte(index + 1)}, n)...)
+}
+
+// A ragged field's tensor has each batch's own length, as one that is made for it has, and
+// costs no allocation either.
+func TestATensorOfARaggedField(t *testing.T) {
+	const maximum, width, slots = 7, 3, 2
+	ld, err := loader.New(lines{n: 45, maximum: maximum, width: width}, 2, loader.Options{Shuffle: true})
+	require.NoError(t, err)
+	pf, err := prefetch.NewHost(ld, prefetch.Options{Memory: prefetch.Memory{HostSlots: slots}})
+	require.NoError(t, err)
+	var cache tensors.Cache
+	lengths, headers := map[int]bool{}, map[*tensor.Dense]bool{}
+	for range 4 {
+		for b, err := range pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			for _, f := range b.Fields() {
+				d, err := cache.Of(f)
+				if len(f.Bytes) == 0 {
+					require.ErrorIs(t, err, tensors.ErrNoElements)
+					continue
+				}
+				require.NoError(t, err)
+				headers[d] = true
+				fresh, err := tensors.Of(f)
+				require.NoError(t, err)
+				require.Equal(t, tensor.Shape(f.Shape), d.Shape())
+				require.Equal(t, fresh.Strides(), d.Strides())
+				require.Equal(t, fresh.Data(), d.Data())
+				require.Equal(t, fresh.String(), d.String())
+				lengths[d.Shape()[1%d.Dims()]] = true
+				if !invariants.Enabled {
+					require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = cache.Of(f) }))
+				}
+			}
+		}
+	}
+	require.Greater(t, len(lengths), maximum)
+	if !invariants.Enabled {
+		require.LessOrEqual(t, len(headers), 4*slots)
 	}
 	require.NoError(t, pf.Close())
 }

@@ -20,7 +20,7 @@ func New(fields []loader.Field, ops ...Op) (*prefetch.Transform, error) {
 	t := &prefetch.Transform{In: make([]loader.Field, len(fields)), Out: make([]loader.Field, len(fields))}
 	number := make(map[string]int, len(fields))
 	for i, f := range fields {
-		t.In[i], t.Out[i], number[f.Name] = clone(f), clone(f), i
+		t.In[i], t.Out[i], number[f.Name] = f.Clone(), f.Clone(), i
 	}
 	changed := make([]bool, len(fields))
 	steps := make([]step, 0, len(ops))
@@ -67,12 +67,26 @@ func connect(steps []step) (scratch []loader.Field) {
 		if before := last[next.Field]; before != nil {
 			f := before.out
 			f.Name = fmt.Sprintf("%s after operation %d", f.Name, before.index)
+			f.Ragged = between(f.Ragged, f.Name, next.Field)
 			before.to, next.from = f.Name, f.Name
 			scratch = append(scratch, f)
 		}
 		last[next.Field] = next
 	}
 	return scratch
+}
+
+// between is what a scratch field has of the Ragged of a field: its lengths, and no fields
+// that tell of them. Nobody looks at the offsets that say that it is packed.
+func between(r *loader.Ragged, name, field string) *loader.Ragged {
+	if r == nil {
+		return nil
+	}
+	like := &loader.Ragged{Multiple: r.Multiple, Like: field}
+	if r.Offsets != "" {
+		like.Offsets = name + ": offsets"
+	}
+	return like
 }
 
 // A span is n neighbouring fields, from number first on.

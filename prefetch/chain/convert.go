@@ -38,7 +38,7 @@ func OneHot(field string, classes int) Op {
 			if err := p.Validate(); err != nil {
 				return f, err
 			}
-			return loader.Field{DType: dtype.Float32, Shape: append(f.Shape, classes)}, nil
+			return loader.Field{DType: dtype.Float32, Shape: append(f.Shape, classes), Ragged: f.Ragged}, nil
 		},
 		Apply: func(s *device.Stream, out, in prefetch.Field, _ prefetch.Fields) error {
 			return kernels.OneHot(s, out.View, in.View, kernels.OneHotParams{Classes: classes, Labels: in.DType})

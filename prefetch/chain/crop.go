@@ -30,6 +30,9 @@ func Crop(field string, height, width int, o CropOptions) Op {
 			if len(f.Shape) != 3 {
 				return f, &OptionError{Option: "Shape", Value: f.Shape, Want: "three axes, [H W C]"}
 			}
+			if err := ofOneSize(f, "a ragged dimension is no height"); err != nil {
+				return f, err
+			}
 			p := o.of(f.Shape, f.DType, height, width)
 			if err := p.Validate(); err != nil {
 				if p.Height <= kernels.MaxChannels && height > p.Height { // so few rows are planes

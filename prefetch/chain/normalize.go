@@ -38,6 +38,9 @@ func Normalize(field string, o NormalizeOptions) Op {
 			if f.DType != dtype.Uint8 {
 				return f, &OptionError{Option: "DType", Value: f.DType, Want: "uint8"}
 			}
+			if err := o.axes(f); err != nil {
+				return f, err
+			}
 			p, err := o.of(f.Shape)
 			if err != nil {
 				return f, err
@@ -59,6 +62,15 @@ func Normalize(field string, o NormalizeOptions) Op {
 			return kernels.Normalize(s, out.View, in.View, p)
 		},
 	}
+}
+
+// axes refuses a ragged field whose first dimension the layout takes for one of an image,
+// or for its channels.
+func (o *NormalizeOptions) axes(f loader.Field) error {
+	if o.Layout == kernels.Interleaved && (len(f.Shape) > 1 || len(o.Mean) <= 1 && len(o.Std) <= 1) {
+		return nil
+	}
+	return ofOneSize(f, fmt.Sprintf("the Layout %v has no place for a length", o.Layout))
 }
 
 // of is what o says of images of that shape, for the kernel.

@@ -1,7 +1,7 @@
 package chain
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -17,8 +17,9 @@ type Op struct {
 	// Field is the name of the field that it changes.
 	Field string
 	// Output returns what the field is after the operation: its DType and Shape, of one
-	// sample. The Name in it is not looked at. An error says why the operation can't be
-	// done to the field as it comes in.
+	// sample, and whether it is Ragged: then it has the lengths of the field that comes in,
+	// and so its maximum. The Name in it is not looked at. An error says why the operation
+	// can't be done to the field as it comes in.
 	Output func(in loader.Field) (loader.Field, error)
 	// Apply submits to s the work that reads in and overwrites out. Their shapes are those
 	// of Output, with the number of rows in front. batch says which batch it is. What
@@ -36,19 +37,42 @@ func (op *Op) output(f loader.Field) (loader.Field, error) {
 	case op.Apply == nil:
 		return f, &OptionError{Option: "Op.Apply", Value: nil, Want: "a function"}
 	}
-	out, err := op.Output(clone(f))
+	out, err := op.Output(f.Clone())
 	if err != nil {
 		return f, err
 	}
+	out = out.Clone()
 	out.Name = f.Name
+	if err := keepLengths(&out, f); err != nil {
+		return f, err
+	}
 	if _, err := loader.NewLayout([]loader.Field{out}, 1); err != nil {
 		return f, err
 	}
-	return clone(out), nil
+	return out, nil
 }
 
-// clone is a copy that shares no shape: the caller may go on to change its own.
-func clone(f loader.Field) loader.Field {
-	f.Shape = slices.Clone(f.Shape)
-	return f
+// keepLengths makes a ragged output as ragged as its input.
+func keepLengths(out *loader.Field, in loader.Field) error {
+	switch {
+	case out.Ragged == nil:
+		return nil
+	case in.Ragged == nil:
+		return &OptionError{Option: "Ragged", Value: *out, Want: "an output of one size, as the field that comes in"}
+	case len(out.Shape) == 0 || out.Shape[0] != in.Shape[0]:
+		return &OptionError{Option: "Shape", Value: *out, Want: fmt.Sprintf("%d as its first dimension, the maximum of %v, whose lengths it has", in.Shape[0], in)}
+	}
+	ragged := *in.Ragged
+	ragged.Pad = 0 // the operation computes the padding too
+	out.Ragged = &ragged
+	return nil
+}
+
+// ofOneSize refuses a ragged field for an operation that takes its first dimension for
+// another thing than a length.
+func ofOneSize(f loader.Field, why string) error {
+	if f.Ragged == nil {
+		return nil
+	}
+	return &OptionError{Option: "Ragged", Value: f, Want: "a field of one size: " + why}
 }
