@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -12,10 +13,14 @@ import (
 	"github.com/leat-go/leat/loader/stream"
 )
 
-// endless gives 0, 1, 2 and so on, at once.
-func endless() stream.Stream[int] {
-	return stream.New(1, func(context.Context, loader.Pass, int, []byte) (stream.Reader[int], error) {
-		return new(counter), nil
+// endless gives 1, 2, 3 and so on, at once.
+func endless(shards int) stream.Stream[int] {
+	return stream.New(shards, func(_ context.Context, _ loader.Pass, _ int, mark []byte) (stream.Reader[int], error) {
+		c := new(counter)
+		if mark == nil {
+			return c, nil
+		}
+		return c, json.Unmarshal(mark, (*int)(c))
 	})
 }
 
@@ -34,7 +39,7 @@ func (c *counter) Close() error { return nil }
 
 // chains are operators that move no bytes.
 func chains() map[string]stream.Stream[int] {
-	s := endless()
+	s := endless(1)
 	return map[string]stream.Stream[int]{
 		"none":         s,
 		"Map":          stream.Map(s, func(_ context.Context, n int) (int, error) { return n + 1, nil }),
@@ -46,6 +51,10 @@ func chains() map[string]stream.Stream[int] {
 		"Repeat":       stream.Repeat(s, 2),
 		"Shuffle":      stream.Shuffle(s, 100),
 		"Shuffle10000": stream.Shuffle(s, 10_000),
+		"Zip":          stream.Zip(s, s, func(_ context.Context, a, b int) (int, error) { return a + b, nil }),
+		"Retry":        stream.Retry(s, stream.RetryOptions{}),
+		"Mix": stream.Mix(stream.Once, stream.Source[int]{Stream: s, Weight: 3}, stream.Source[int]{Stream: s, Weight: 2},
+			stream.Source[int]{Stream: s, Weight: 1}),
 	}
 }
 

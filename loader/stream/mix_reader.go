@@ -1,0 +1,289 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/quota"
+)
+
+// mixReader reads a shard of a Mix. Which source the next value is of follows from how many
+// there were, and from the sources that were left out, each with the number of its turns by
+// then. A turn in which the source fails is not over: the source has it again.
+type mixReader[T any] struct {
+	of      *mixture[T]
+	ctx     context.Context // that of Open, which sources are opened with
+	pass    loader.Pass
+	shard   int
+	sources []mixSource[T]
+
+	cursor *quota.Cursor
+	n      int64 // turns that are over
+	choice int   // whose turn it is, -1 if that isn't known yet
+	due    bool  // whether it has the turn by the schedule: there may be none left
+	ended  bool
+	broken error // why a source could not be opened
+	closed error // what closing sources returned
+}
+
+type mixSource[T any] struct {
+	up    Reader[T] // nil if the pass has not begun
+	pass  int
+	given bool  // whether the pass has given anything
+	left  bool  // out
+	limit int64 // of turns
+}
+
+type mixMark struct {
+	N       int64           `json:"n"`
+	Ended   bool            `json:"ended,omitempty"`
+	Sources []mixSourceMark `json:"sources,omitempty"`
+	// Left are the sources left out, each with its turns.
+	Left [][2]int64 `json:"left,omitempty"`
+}
+
+type mixSourceMark struct {
+	Source int  `json:"source"`
+	Pass   int  `json:"pass,omitempty"`
+	Given  bool `json:"given,omitempty"`
+	At     raw  `json:"at"`
+}
+
+// plan makes the schedule from the limits, and goes to the place in it.
+func (r *mixReader[T]) plan() {
+	limits := make([]int64, len(r.sources))
+	for i := range r.sources {
+		limits[i] = r.sources[i].limit
+	}
+	lane := quota.Lane{Number: r.shard, Of: r.of.streams[0].shards}
+	r.cursor = quota.New(r.of.steps, lane, limits).Cursor()
+	r.cursor.Move(r.n)
+}
+
+func (r *mixReader[T]) restore(mark []byte) error {
+	var m mixMark
+	if err := parse("Mix", mark, &m); err != nil {
+		return err
+	}
+	if err := outside("Mix", "n", m.N, 0, quota.Most); err != nil {
+		return err
+	}
+	r.n, r.ended = m.N, m.Ended
+	if r.ended {
+		return nil
+	}
+	for _, left := range m.Left {
+		err := errors.Join(outside("Mix", "left", left[0], 0, int64(len(r.sources)-1)), outside("Mix", "left", left[1], 0, m.N))
+		if err != nil {
+			return err
+		}
+		r.sources[left[0]].left, r.sources[left[0]].limit = true, left[1]
+	}
+	if r.plan(); r.cursor.At() != r.n {
+		return &MarkError{Operator: "Mix", Err: fmt.Errorf("n is %d, but the sources left have %d turns", r.n, r.cursor.At())}
+	}
+	for _, s := range m.Sources {
+		if err := r.reopen(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopen opens a source where it was.
+func (r *mixReader[T]) reopen(m mixSourceMark) error {
+	at, err := inner("Mix", m.At)
+	err = errors.Join(err, outside("Mix", "source", int64(m.Source), 0, int64(len(r.sources)-1)), outside("Mix", "pass", int64(m.Pass), 0, quota.Most))
+	if err != nil {
+		return err
+	}
+	s := &r.sources[m.Source]
+	if s.up != nil {
+		return &MarkError{Operator: "Mix", Err: fmt.Errorf("source %d stands there twice", m.Source)}
+	}
+	s.pass, s.given = m.Pass, m.Given
+	if at == nil {
+		return nil // it will be opened when it is due
+	}
+	return r.begin(m.Source, at)
+}
+
+// begin opens a source's pass.
+func (r *mixReader[T]) begin(source int, at []byte) error {
+	s := &r.sources[source]
+	up, err := r.of.streams[source].open(r.ctx, again(r.pass, s.pass), r.shard, at)
+	if err != nil {
+		return err
+	}
+	s.up = up
+	return nil
+}
+
+func (r *mixReader[T]) Next(ctx context.Context) (Item[T], bool, error) {
+	for !r.ended && r.broken == nil {
+		if !r.choose() {
+			r.ended = true
+			break
+		}
+		s := &r.sources[r.choice]
+		if s.up == nil {
+			if r.broken = r.begin(r.choice, nil); r.broken != nil {
+				break
+			}
+		}
+		item, ok, err := s.up.Next(ctx)
+		if err != nil {
+			return Item[T]{}, false, err
+		}
+		if ok {
+			r.turnOver(s)
+			return item, true, nil
+		}
+		r.sourceEnded(r.choice)
+		if err := ctx.Err(); err != nil {
+			return Item[T]{}, false, err
+		}
+	}
+	return Item[T]{}, false, r.broken
+}
+
+// choose says whose turn it is, false if nobody's.
+func (r *mixReader[T]) choose() bool {
+	if r.choice >= 0 {
+		return true
+	}
+	r.choice, _, r.due = r.cursor.Next()
+	if r.due {
+		return true
+	}
+	// Those that have a weight have ended. Others may get one later.
+	for i := range r.sources {
+		if r.waits(i) {
+			r.choice = i
+			return true
+		}
+	}
+	r.choice = -1
+	return false
+}
+
+func (r *mixReader[T]) turnOver(s *mixSource[T]) {
+	s.given = true
+	if r.due {
+		r.n++
+	}
+	r.choice = -1
+}
+
+// waits reports whether the shard doesn't end before the source has ended once.
+func (r *mixReader[T]) waits(source int) bool {
+	s := &r.sources[source]
+	return !s.left && s.pass == 0 && r.of.lastStep(source) >= r.of.step(r.n, r.shard)
+}
+
+// sourceEnded closes a source that has no more, and does what the rule says.
+func (r *mixReader[T]) sourceEnded(source int) {
+	s := &r.sources[source]
+	r.closed = errors.Join(r.closed, s.up.Close())
+	empty := !s.given
+	s.up, s.given = nil, false
+	switch r.of.rule {
+	case UntilFirstEnds:
+		r.ended = true
+	case Once:
+		r.leaveOut(source)
+	case UntilAllEnded:
+		s.pass++
+		r.ended = true
+		for i := range r.sources {
+			r.ended = r.ended && !r.waits(i)
+		}
+		switch {
+		case empty:
+			r.leaveOut(source)
+		case !r.due:
+			r.choice = -1
+		}
+	}
+}
+
+// leaveOut gives a source, whose turn it is, no other.
+func (r *mixReader[T]) leaveOut(source int) {
+	s := &r.sources[source]
+	s.left, s.limit = true, r.cursor.Turns(source)
+	if r.due {
+		s.limit-- // this one it has not used
+	}
+	r.choice = -1
+	r.plan()
+}
+
+func (r *mixReader[T]) AppendMark(dst []byte) ([]byte, error) {
+	out := append(dst, `{"n":`...)
+	out = strconv.AppendInt(out, r.n, 10)
+	if r.ended {
+		out = append(out, `,"ended":true`...)
+	}
+	out, err := r.appendSources(out)
+	if err != nil {
+		return dst, err
+	}
+	return append(r.appendLeft(out), '}'), nil
+}
+
+// appendSources appends those that have begun a pass.
+func (r *mixReader[T]) appendSources(dst []byte) (_ []byte, err error) {
+	separator := `,"sources":[{"source":`
+	for i := range r.sources {
+		s := &r.sources[i]
+		if s.up == nil && s.pass == 0 || s.left || r.ended {
+			continue
+		}
+		dst = strconv.AppendInt(append(dst, separator...), int64(i), 10)
+		if separator = `,{"source":`; s.pass > 0 {
+			dst = strconv.AppendInt(append(dst, `,"pass":`...), int64(s.pass), 10)
+		}
+		if s.given {
+			dst = append(dst, `,"given":true`...)
+		}
+		if dst = append(dst, `,"at":`...); s.up == nil {
+			dst = append(dst, "null"...)
+		} else if dst, err = s.up.AppendMark(dst); err != nil {
+			return dst, err
+		}
+		dst = append(dst, '}')
+	}
+	if separator[1] == '{' {
+		dst = append(dst, ']')
+	}
+	return dst, nil
+}
+
+func (r *mixReader[T]) appendLeft(dst []byte) []byte {
+	separator := `,"left":[[`
+	for i := range r.sources {
+		if s := &r.sources[i]; s.left && !r.ended {
+			dst = strconv.AppendInt(append(dst, separator...), int64(i), 10)
+			dst = strconv.AppendInt(append(dst, ','), s.limit, 10)
+			dst = append(dst, ']')
+			separator = `,[`
+		}
+	}
+	if len(separator) == 2 {
+		dst = append(dst, ']')
+	}
+	return dst
+}
+
+func (r *mixReader[T]) Close() error {
+	err := r.closed
+	for i := range r.sources {
+		if up := r.sources[i].up; up != nil {
+			err = errors.Join(err, up.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,318 @@
+package stream_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/stream"
+)
+
+// sourcesOf are streams of these lengths, of which source i begins with 1000·i.
+func sourcesOf(open *atomic.Int64, shards int, lengths []int, weights ...float64) (all []stream.Source[int]) {
+	for i, n := range lengths {
+		s := stream.Source[int]{Stream: count(open, 1000*i, n, shards)}
+		if weights != nil {
+			s.Weight = weights[i]
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func ids(lengths []int) (all []int) {
+	for i, n := range lengths {
+		for j := range n {
+			all = append(all, 1000*i+j)
+		}
+	}
+	return all
+}
+
+func TestMixRules(t *testing.T) {
+	var open atomic.Int64
+	lengths := []int{3, 4, 3, 0, 5}
+	for _, shards := range []int{1, 2, 3} {
+		sources := sourcesOf(&open, shards, lengths, 0.2, 0.6, 0.2, 0.5, 0)
+		want := ids(lengths[:3])
+
+		once := stream.Mix(stream.Once, sources...)
+		require.ElementsMatch(t, want, all(t, once, pass), "each exactly once, and the source of weight 0 never")
+		requireMarks(t, once, pass)
+
+		every := stream.Mix(stream.UntilAllEnded, sources...)
+		got := all(t, every, pass)
+		require.Subset(t, got, want)
+		require.Subset(t, want, got)
+		requireMarks(t, every, pass)
+
+		first := stream.Mix(stream.UntilFirstEnds, sources[:3]...)
+		got = all(t, first, pass)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(got))), len(got), "nothing twice")
+		require.Subset(t, want, got)
+		requireMarks(t, first, pass)
+		require.Empty(t, all(t, stream.Mix(stream.UntilFirstEnds, sources[3]), pass))
+	}
+	require.Zero(t, open.Load())
+}
+
+// The rule survives whatever stands around the mix: each id comes, and as many values.
+func TestMixRuleSurvivesWrappers(t *testing.T) {
+	var open atomic.Int64
+	lengths := []int{3, 4, 3}
+	for _, shards := range []int{1, 2} {
+		mixed := stream.Mix(stream.UntilAllEnded, sourcesOf(&open, shards, lengths, 0.2, 0.6, 0.2)...)
+		n := len(all(t, mixed, pass))
+		for name, s := range map[string]stream.Stream[int]{
+			"Shuffle":        stream.Shuffle(mixed, 1000),
+			"Shuffle Repeat": stream.Shuffle(stream.Repeat(mixed, 2), 1000),
+			"Repeat Shuffle": stream.Repeat(stream.Shuffle(mixed, 1000), 2),
+			"Concat":         stream.Concat(mixed, mixed),
+			"Mix":            stream.Mix(stream.UntilAllEnded, stream.Source[int]{Stream: mixed, Weight: 2}),
+			"ParallelMap":    stream.ParallelMap(mixed, 3, nil2(func(n int) int { return n })),
+			"Filter":         stream.Filter(mixed, func(int) bool { return true }),
+		} {
+			got := all(t, s, pass)
+			require.Contains(t, []int{n, 2 * n}, len(got), name)
+			require.Subset(t, got, ids(lengths), name)
+			requireMarks(t, s, pass)
+		}
+	}
+	require.Zero(t, open.Load())
+}
+
+// A small source that is shuffled is gone through eight times, in eight orders, each of which
+// is whole. (1:1 with one of 200.)
+func TestMixShufflesAgain(t *testing.T) {
+	var open atomic.Int64
+	small := stream.Shuffle(count(&open, 0, 25, 1), 100)
+	s := stream.Mix(stream.UntilAllEnded,
+		stream.Source[int]{Stream: small, Weight: 1},
+		stream.Source[int]{Stream: count(&open, 1000, 200, 1), Weight: 1})
+	var passes [][]int
+	seen := map[string]bool{}
+	for _, n := range values(t, s, pass, 0) {
+		if n >= 1000 {
+			continue
+		}
+		if len(passes) == 0 || len(passes[len(passes)-1]) == 25 {
+			passes = append(passes, nil)
+		}
+		passes[len(passes)-1] = append(passes[len(passes)-1], n)
+	}
+	require.GreaterOrEqual(t, len(passes), 8)
+	for _, p := range passes[:8] {
+		require.Equal(t, ids([]int{25}), slices.Sorted(slices.Values(p)))
+		seen[fmt.Sprint(p)] = true
+	}
+	require.Len(t, seen, 8)
+	require.Equal(t, values(t, small, pass, 0), passes[0], "the first is that of the source alone")
+	requireMarks(t, s, pass)
+	require.Zero(t, open.Load())
+}
+
+// endlessSources never end; the value is the source's number.
+func endlessSources(shards, n int) (all []stream.Source[int]) {
+	for i := range n {
+		all = append(all, stream.Source[int]{Stream: stream.Map(endless(shards), nil2(func(int) int { return i }))})
+	}
+	return all
+}
+
+// Shares at each prefix of the whole stream; a weight of a millionth, and a thousand sources.
+func TestMixShares(t *testing.T) {
+	for _, c := range []struct {
+		weights []float64
+		shards  int
+		n       int
+		within  float64
+	}{
+		{[]float64{1, 1, 1e-6}, 1, 3_000_000, 1},
+		{[]float64{1, 1, 1e-5}, 3, 300_000, 2},
+		{[]float64{0.31, 0.27, 0.2, 0.11, 0.07, 0.03, 0.01}, 4, 20_000, 3},
+		{squares(1000), 1, 100_000, 20},
+	} {
+		sources := endlessSources(c.shards, len(c.weights))
+		sum := 0.0
+		for i, w := range c.weights {
+			sources[i].Weight = w
+			sum += w
+		}
+		s := stream.Mix(stream.UntilFirstEnds, sources...)
+		var readers []stream.Reader[int]
+		for shard := range c.shards {
+			r, err := s.Open(ctx, pass, shard, nil)
+			require.NoError(t, err)
+			readers = append(readers, r)
+		}
+		given := make([]int, len(c.weights))
+		for n := range c.n {
+			item, _, _ := readers[n%c.shards].Next(ctx)
+			i := item.Value
+			given[i]++
+			if quota := c.weights[i] / sum * float64(n+1); math.Abs(float64(given[i])-quota) > c.within {
+				t.Fatalf("%d shards: after %d values source %d has given %d, want %v", c.shards, n+1, i, given[i], quota)
+			}
+		}
+		for i, w := range c.weights {
+			require.InDelta(t, w/sum*float64(c.n), given[i], c.within)
+			if w/sum*float64(c.n) >= 1.1 {
+				require.NotZero(t, given[i], "source %d", i)
+			}
+		}
+		for _, r := range readers {
+			require.NoError(t, r.Close())
+		}
+	}
+}
+
+func squares(n int) []float64 {
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = 1 / float64((i+1)*(i+1))
+	}
+	return weights
+}
+
+// Weights change exactly at the stated value of the whole stream, for each number of shards,
+// and for readers that go on from either side.
+func TestMixStepsChangeExactly(t *testing.T) {
+	for _, shards := range []int{1, 2, 4, 8} {
+		steps := []stream.Step{{From: 0, Weights: []float64{1, 0}}, {From: 640, Weights: []float64{0, 1}}}
+		s := stream.Take(stream.MixSteps(stream.UntilFirstEnds, steps, endlessSources(shards, 2)...), 800)
+		got := all(t, s, pass)
+		require.Len(t, got, 800)
+		require.Equal(t, 640, slices.Index(got, 1))
+		require.NotContains(t, got[640:], 0)
+
+		mixed := []stream.Step{{From: 0, Weights: []float64{3, 1}}, {From: 637, Weights: []float64{1, 3}}}
+		s = stream.Take(stream.MixSteps(stream.UntilFirstEnds, mixed, endlessSources(shards, 2)...), 800)
+		ones := 0
+		for _, i := range all(t, s, pass)[:637] {
+			ones += i
+		}
+		require.InDelta(t, 637/4.0, ones, 3)
+		if shards == 8 {
+			requireMarks(t, s, pass)
+		}
+	}
+}
+
+// Sources that have no weight any more are not waited for, and those that get one too late
+// come all the same.
+func TestMixStepsAndRules(t *testing.T) {
+	var open atomic.Int64
+	for _, rule := range []stream.Rule{stream.UntilAllEnded, stream.Once} {
+		late := stream.MixSteps(rule, []stream.Step{{Weights: []float64{1, 0, 0}}, {From: 100, Weights: []float64{1, 1, 1}}},
+			sourcesOf(&open, 1, []int{5, 4, 3})...)
+		got := values(t, late, pass, 0)
+		require.Subset(t, got, ids([]int{5, 4, 3}), rule)
+		if rule == stream.Once {
+			require.Equal(t, []int{0, 1, 2, 3, 4, 1000, 1001, 1002, 1003, 2000, 2001, 2002}, got)
+		}
+		requireMarks(t, late, pass)
+
+		over := stream.MixSteps(rule, []stream.Step{{Weights: []float64{1, 0}}, {From: 10, Weights: []float64{0, 1}}},
+			sourcesOf(&open, 1, []int{50, 4})...)
+		require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1000, 1001, 1002, 1003}, values(t, over, pass, 0), rule)
+		requireMarks(t, over, pass)
+	}
+	require.Zero(t, open.Load())
+}
+
+// A failure costs one record of its source, which has its turn again.
+func TestMixOfFailures(t *testing.T) {
+	var open atomic.Int64
+	bad := counted(&open, 1, func(loader.Pass, int) []any { return []any{0, errBad, 1, errBad, errBad, 2, loader.Flush, 3} })
+	s := stream.Mix(stream.Once, stream.Source[int]{Stream: bad, Weight: 1}, stream.Source[int]{Stream: count(&open, 1000, 4, 1), Weight: 1})
+	good := stream.Mix(stream.Once, sourcesOf(&open, 1, []int{4, 4}, 1, 1)...)
+	var got []int
+	for _, item := range items(read(t, s, pass, 0)) {
+		got = append(got, item.Value)
+	}
+	require.Equal(t, values(t, good, pass, 0), got)
+	requireMarks(t, s, pass)
+
+	broken := stream.New(1, func(context.Context, loader.Pass, int, []byte) (stream.Reader[int], error) { return nil, errBad })
+	s = stream.Mix(stream.Once, stream.Source[int]{Stream: count(&open, 0, 4, 1), Weight: 1}, stream.Source[int]{Stream: broken, Weight: 0.1})
+	r, err := s.Open(ctx, pass, 0, nil)
+	require.NoError(t, err)
+	failed := 0
+	for range 10 {
+		if _, ok, err := r.Next(ctx); !ok {
+			require.ErrorIs(t, err, errBad)
+			failed++
+		}
+	}
+	require.Greater(t, failed, 5, "what can't be opened fails for ever")
+	require.NoError(t, r.Close())
+	require.Zero(t, open.Load())
+}
+
+func TestMixMistakes(t *testing.T) {
+	var open atomic.Int64
+	for _, c := range []struct {
+		s    stream.Stream[int]
+		want []string
+	}{
+		{stream.Mix[int](stream.Once), []string{"stream.Mix: sources is empty"}},
+		{stream.Mix(stream.Rule(7), sourcesOf(&open, 1, []int{1, 1}, -1, math.NaN())...), []string{"rule is Rule(7)", "Weights[0] is -1", "Weights[1] is NaN"}},
+		{stream.Mix(stream.Once, sourcesOf(&open, 1, []int{1}, 0)...), []string{"one above 0"}},
+		{stream.MixSteps(stream.Once, nil, sourcesOf(&open, 1, []int{1}, 2)...), []string{"sources[0].Weight is 2", "steps"}},
+		{stream.Mix(stream.Once, stream.Source[int]{Stream: count(&open, 0, 1, 1), Weight: 1}, stream.Source[int]{Stream: count(&open, 0, 1, 2), Weight: 1}),
+			[]string{"the number of shards of stream 1 is 2, want 1"}},
+	} {
+		for _, want := range c.want {
+			require.ErrorContains(t, c.s.Err(), want)
+		}
+		_, err := c.s.Open(ctx, pass, 0, nil)
+		require.Error(t, err)
+	}
+}
+
+func TestMixRefusesMarks(t *testing.T) {
+	var open atomic.Int64
+	s := stream.Mix(stream.Once, sourcesOf(&open, 1, []int{5, 5}, 1, 1)...)
+	for _, mark := range []string{
+		"{", `{"n":-1}`, `{"n":9223372036854775807}`, `{"n":4,"left":[[2,0]]}`, `{"n":4,"left":[[-1,0]]}`, `{"n":4,"left":[[0,5]]}`,
+		`{"n":4,"left":[[0,1],[1,1]]}`, `{"n":1,"sources":[{"source":2,"at":1}]}`, `{"n":1,"sources":[{"source":-1,"at":1}]}`,
+		`{"n":1,"sources":[{"source":0,"at":1},{"source":0,"at":1}]}`, `{"n":1,"sources":[{"source":0,"pass":-1,"at":1}]}`,
+		`{"n":1,"sources":[{"source":0}]}`, `{"n":1,"sources":[{"source":0,"at":1},{"source":1,"at":77}]}`,
+	} {
+		_, err := s.Open(ctx, pass, 0, []byte(mark))
+		require.Error(t, err, mark)
+		require.Zero(t, open.Load(), mark)
+	}
+}
+
+func ExampleMix() {
+	a, b := stream.FromSlice([]string{"a1", "a2", "a3", "a4"}, 1), stream.FromSlice([]string{"b1"}, 1)
+	for _, rule := range []stream.Rule{stream.UntilFirstEnds, stream.UntilAllEnded, stream.Once} {
+		fmt.Println(rule)
+		show(stream.Mix(rule, stream.Source[string]{Stream: a, Weight: 2}, stream.Source[string]{Stream: b, Weight: 1}))
+	}
+	// Output:
+	// UntilFirstEnds
+	// shard 0 [b1 a1 a2]
+	// UntilAllEnded
+	// shard 0 [b1 a1 a2 b1 a3 a4 b1]
+	// Once
+	// shard 0 [b1 a1 a2 a3 a4]
+}
+
+// Easy samples at first, hard ones from the fourth on.
+func ExampleMixSteps() {
+	easy, hard := stream.FromSlice([]int{1, 2, 3, 4, 5, 6}, 1), stream.FromSlice([]int{100, 200, 300, 400}, 1)
+	show(stream.MixSteps(stream.UntilFirstEnds, []stream.Step{
+		{From: 0, Weights: []float64{1, 0}},
+		{From: 3, Weights: []float64{1, 2}},
+	}, stream.Source[int]{Stream: easy}, stream.Source[int]{Stream: hard}))
+	// Output:
+	// shard 0 [1 2 3 100 200 4 300 400 5]
+}
