@@ -253,7 +253,7 @@ func (w *worker) readOther(ctx context.Context, b *batch, row int) error {
 		w.standIn.Store(int64(*index))
 		defer w.standIn.Store(-1)
 	}
-	return l.dataset.Read(ctx, *index, &w.row)
+	return w.dataset.Read(ctx, *index, &w.row)
 }
 
 // standIn returns the sample that is read at a position: index, which is there in the

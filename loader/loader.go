@@ -83,6 +83,7 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
 	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
 	refuse(o.OnError == Substitute, "OnError", o.OnError, "Fail")
+	refuse(o.ReadTimeout > 0, "ReadTimeout", o.ReadTimeout, "0")
 	refuse(len(o.BatchSizes) > 0, "BatchSizes", o.BatchSizes, "empty")
 	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
 	once, _ := it.(*onePass)

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -157,31 +159,38 @@ func TestPiecesThatDoNotFit(t *testing.T) {
 // Ranks with one data index have one batch, with the same random numbers and the same
 // substitutes; ranks of other data indices have others.
 func TestRanksOfOneDataIndexHaveOneBatch(t *testing.T) {
-	m := loader.Mesh{{Name: "data", Size: 2}, {Name: "context", Size: 2}, {Name: "tensor", Size: 2}}
-	unreadable := func(_ context.Context, i int, _ *loader.Row) error {
-		if i%7 == 0 {
-			return errors.New("unreadable")
+	synctest.Test(t, func(t *testing.T) {
+		m := loader.Mesh{{Name: "data", Size: 2}, {Name: "context", Size: 2}, {Name: "tensor", Size: 2}}
+		unreadable := func(ctx context.Context, i int, _ *loader.Row) error {
+			switch {
+			case i%7 == 0:
+				return errors.New("unreadable")
+			case i%11 == 0:
+				<-ctx.Done()
+			}
+			return ctx.Err()
 		}
-		return nil
-	}
-	batches := map[int][]batch{} // of the first rank of each data index
-	for rank := range 8 {
-		shard, err := m.Shard(rank, "data")
-		require.NoError(t, err)
-		l := newNumbers(t, numbers{n: 100, before: unreadable}, 4, loader.Options{
-			Shuffle: true, Seed: uint64(9), Epochs: 4, Shard: shard, Last: loader.Pad, OnError: loader.Substitute, Workers: 1 + rank%3,
-		})
-		got, err := readAll(t, l, loader.Cursor{}, 1+rank%4)
-		require.NoError(t, err)
-		require.Len(t, got, 52)
-		if first := batches[shard.Index]; first != nil {
-			require.Equal(t, first, got)
+		batches := map[int][]batch{} // of the first rank of each data index
+		for rank := range 8 {
+			shard, err := m.Shard(rank, "data")
+			require.NoError(t, err)
+			l := newNumbers(t, numbers{n: 100, before: unreadable}, 4, loader.Options{
+				Shuffle: true, Seed: uint64(9), Epochs: 4, Shard: shard, Last: loader.Pad, OnError: loader.Substitute, Workers: 1 + rank%3,
+				ReadTimeout: time.Second,
+			})
+			got, err := readAll(t, l, loader.Cursor{}, 1+rank%4)
+			require.NoError(t, err)
+			require.Len(t, got, 52)
+			got = withoutCauses(got)
+			if first := batches[shard.Index]; first != nil {
+				require.Equal(t, first, got)
+			}
+			batches[shard.Index] = got
 		}
-		batches[shard.Index] = got
-	}
-	for step := range batches[0] {
-		require.NotEqual(t, batches[0][step].random, batches[1][step].random)
-	}
+		for step := range batches[0] {
+			require.NotEqual(t, batches[0][step].random, batches[1][step].random)
+		}
+	})
 }
 
 // A state counts each sample once, however many ranks were given it.

@@ -104,6 +104,12 @@ type Options struct {
 	// Exclude leaves out samples and steps, of a Dataset only. It is a list so that it can
 	// grow: see Exclusion.
 	Exclude []Exclusion
+	// ReadTimeout is how long a Read of a Dataset may take. Then its context is cancelled,
+	// and the sample has failed with a *TimeoutError, without waiting for the Read to return:
+	// nothing that it does late reaches a batch. OnError says what becomes of it; a
+	// substitute has as much time again. Which samples are late no seed decides. 0 means no
+	// limit; a limit costs each sample about two microseconds and a copy of its bytes.
+	ReadTimeout time.Duration
 	// StallTimeout is how long the next batch may take before Next reports which
 	// sample, or which stage, it hangs on. Time for which nobody waits in Next does not
 	// count. 0 means no limit.
@@ -133,6 +139,7 @@ func (o Options) validate(batchSize int) error {
 	check(o.OnError >= Fail && o.OnError <= Substitute, "OnError", o.OnError, "Fail or Substitute")
 	check(o.MaxSubstituted >= 0, "MaxSubstituted", o.MaxSubstituted, "0 (no limit) or more")
 	check(o.MaxSubstituted <= 0 || o.OnError == Substitute, "MaxSubstituted", o.MaxSubstituted, "0 unless OnError is Substitute")
+	check(o.ReadTimeout >= 0, "ReadTimeout", o.ReadTimeout, "0 (none) or more")
 	check(o.StallTimeout >= 0, "StallTimeout", o.StallTimeout, "0 (none) or more")
 	check(o.GracePeriod >= 0, "GracePeriod", o.GracePeriod, "0 (5 s) or more")
 	o.checkSizes(&wrong)

@@ -47,6 +47,7 @@ type Run struct {
 	disposal   *disposal // of the samples that no batch takes
 	exhausted  bool      // written before order is closed: all there was is opened
 	workers    []*worker
+	lateReads  lateReads
 
 	notices
 

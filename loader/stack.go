@@ -40,6 +40,8 @@ func writeStacks(w io.Writer, err error) {
 		stack = e.Stack
 	case *StuckError:
 		stack = e.Stack
+	case *TimeoutError:
+		stack = e.Stack
 	}
 	if len(stack) > 0 {
 		fmt.Fprintf(w, "\n\n%s", stack)

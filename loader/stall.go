@@ -52,6 +52,7 @@ func (r *Run) suspects() []suspect {
 		}
 		all = append(all, s)
 	}
+	all = append(all, r.lateReads.suspects()...)
 	if s, ok := r.disposal.suspect(); ok {
 		all = append(all, s)
 	}

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime/debug"
@@ -17,6 +18,7 @@ type worker struct {
 	run      *Run
 	reserved bool // whether it stands aside where there is no processor for it
 
+	dataset    Dataset // the loader's, or around it a *timed
 	row        Row
 	pace       pace
 	claim      span       // the rows at hand; those that are given back are taken off
@@ -45,6 +47,10 @@ type worker struct {
 
 func newWorker(r *Run, reserved bool) *worker {
 	w := &worker{run: r, reserved: reserved, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
+	w.dataset = r.loader.dataset
+	if r.loader.options.ReadTimeout > 0 {
+		w.dataset = newTimed(w)
+	}
 	w.pace.rows = 1
 	w.row = newRow(r.loader.layout, r.loader.options.Seed)
 	w.row.random = rand.New(&w.row.source)
@@ -62,6 +68,9 @@ func (w *worker) loop(ctx context.Context) {
 			// batches before still need somebody to read them.
 			go w.loop(ctx)
 			return
+		}
+		if t, ok := w.dataset.(*timed); ok {
+			t.end()
 		}
 		w.run.leave()
 	}()
@@ -161,7 +170,7 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 	}()
 	// Looked up once: between two cheap samples each look at memory counts.
 	first, end, turn := w.claim.lo, w.claim.hi, w.turn
-	position, encoders, dataset, halted := b.filled.Position, b.encoders, w.run.loader.dataset, &w.run.halted
+	position, encoders, dataset, halted := b.filled.Position, b.encoders, w.dataset, &w.run.halted
 	excluding := w.run.loader.excluded != nil
 	every := w.pace.patience()
 	for look := 0; row < end; row++ {
@@ -227,7 +236,7 @@ func caught(recovered any) error {
 // failed deals with a row that could not be read. It returns the row to go on
 // from, or false if the rest of the claim is not to be read.
 func (w *worker) failed(ctx context.Context, b *batch, row int, err error) (next int, ok bool) {
-	if w.run.loader.options.OnError == Substitute && ctx.Err() == nil {
+	if w.run.loader.options.OnError == Substitute && ctx.Err() == nil && !hopeless(err) {
 		if err = w.substitute(ctx, b, row, err); err == nil {
 			return row + 1, true
 		}
@@ -270,7 +279,7 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 	if from.loader.excluded != nil {
 		from = w.candidates // behind the one that stands in for an excluded sample
 	}
-	for attempt := 1; attempt <= attempts && ctx.Err() == nil; attempt++ {
+	for attempt := 1; attempt <= attempts && ctx.Err() == nil && !hopeless(last); attempt++ {
 		w.row.move(row, position)
 		var index int
 		if index, last = w.try(ctx, &from); last == nil {
@@ -289,6 +298,9 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 	if ctx.Err() != nil {
 		return cause
 	}
+	if hopeless(last) {
+		return fmt.Errorf("%w; in its place: %w", cause, last)
+	}
 	return &SubstituteError{Err: cause, Last: last}
 }
 
@@ -303,7 +315,7 @@ func (w *worker) try(ctx context.Context, from *candidates) (index int, err erro
 	index, ok := from.next()
 	if err = errAllExcluded; ok {
 		w.standIn.Store(int64(index))
-		err = w.run.loader.dataset.Read(ctx, index, &w.row)
+		err = w.dataset.Read(ctx, index, &w.row)
 	}
 	returned = true
 	if err == nil {
