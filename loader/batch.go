@@ -21,13 +21,14 @@ type Filled struct {
 	// Epoch and Batch count from 0, the batch within its epoch.
 	Epoch, Batch int
 	// Position is the place of the first row in the epoch's order; row i is at
-	// Position + i. It differs between ranks.
+	// Position + i, but not of a Stream, whose rows are of several shards. It differs
+	// between ranks.
 	Position int64
 	// After is the cursor once this batch is delivered, the same on every rank except for
-	// the number of its substitutes.
+	// the number of its substitutes, and for what Cursor says of a Stream's.
 	After Cursor
 	// LastOfEpoch is set on an epoch's last batch where the number of samples is
-	// known, and so never for an Iterable.
+	// known, and so never for an Iterable, nor for a Stream without Options.Steps.
 	LastOfEpoch bool
 	// Substituted lists the rows that Substitute filled, by position. It is
 	// borrowed until the slot goes back to its Memory.
@@ -78,6 +79,8 @@ type batch struct {
 	// where no field is ragged.
 	lengths []int32
 	extents []int
+	// places are where a Stream's samples are in the order, nil with other data.
+	places []rowPlace
 
 	// open is set from the opening of the batch until its slot leaves the Run.
 	open atomic.Bool
@@ -92,10 +95,25 @@ type batch struct {
 	arrived               bool // whether Next has seen that it is filled
 
 	mu          sync.Mutex
-	failure     *Error // at the lowest position so far
+	failure     *Error // at the lowest row so far,
+	failedRow   int    // which is this
 	substituted []Substitution
 
 	claims
+}
+
+// rowPlace is a row's place in the order: a Stream's rows do not lie side by side in it.
+type rowPlace struct {
+	epoch    int // the pass
+	position int64
+}
+
+// at is the place of a row.
+func (b *batch) at(row int) rowPlace {
+	if b.places != nil {
+		return b.places[row]
+	}
+	return rowPlace{b.filled.Epoch, b.filled.Position + int64(row)}
 }
 
 // begin makes the batch ready to be filled again. No row of its last lap is
@@ -130,13 +148,13 @@ func (b *batch) compact(l *Layout) {
 	b.filled.extents = b.extents
 }
 
-// fail keeps the failure at the lowest position, and has the run skip what is
-// behind the batch, unless nobody will hear of the failure.
-func (b *batch) fail(r *Run, err *Error) {
+// fail keeps the failure at the lowest row, and has the run skip what is behind the
+// batch, unless nobody will hear of the failure.
+func (b *batch) fail(r *Run, row int, err *Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failure == nil || err.Position < b.failure.Position {
-		b.failure = err
+	if b.failure == nil || row < b.failedRow {
+		b.failure, b.failedRow = err, row
 	}
 	if !b.dropped.Load() {
 		r.fail(b.number)
@@ -165,7 +183,7 @@ func (b *batch) unwanted(r *Run, row int) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failure != nil && b.failure.Position < b.filled.Position+int64(row)
+	return b.failure != nil && b.failedRow < row
 }
 
 // discard ends the samples of rows that Encode has not taken.
@@ -176,7 +194,7 @@ func (b *batch) discard(r *Run, rows span) {
 	for row := rows.lo; row < rows.hi; row++ {
 		if e := b.encoders[row]; e != nil {
 			b.encoders[row] = nil
-			r.disposal.add(e, b.filled.Epoch, b.filled.Batch, b.filled.Position+int64(row))
+			r.disposal.add(e, b.filled.Epoch, b.filled.Batch, b.at(row).position)
 		}
 	}
 }
@@ -206,7 +224,7 @@ func (b *batch) result(allowed int) (Filled, error) {
 		s := b.substituted[allowed]
 		return Filled{}, &Error{
 			Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: s.Sample, Position: s.Position,
-			Stage: StageRead, Err: &SubstituteError{Err: s.Err},
+			Shard: -1, Stage: StageRead, Err: &SubstituteError{Err: s.Err},
 		}
 	}
 	b.filled.Substituted = b.substituted

@@ -6,7 +6,8 @@ package loader
 // A source that gives its samples once (FromSeq) keeps them until they are delivered, and
 // must know when that is. Without a Claim a batch counts as delivered when Run.Next returns
 // it. A pipeline that works ahead of its consumer claims the source, and then says itself
-// what is delivered. For other data Delivered and Reported do nothing.
+// what is delivered. A Run of a Stream keeps what a State needs from the last place delivered
+// on, and so goes by the same rule. For other data Delivered and Reported do nothing.
 type Claim struct{ loader *Loader }
 
 // Claim makes the caller the only pipeline of a source that gives its samples once; the
@@ -19,12 +20,18 @@ func (l *Loader) Claim() (Claim, error) {
 			return Claim{}, err
 		}
 	}
+	if l.claimed != nil {
+		l.claimed.Store(true)
+	}
 	return Claim{l}, nil
 }
 
 // Delivered says that all before the cursor is delivered: its samples are not given
-// again.
+// again, and a Stream's places before it are forgotten.
 func (c Claim) Delivered(before Cursor) {
+	if before.track != nil {
+		before.track.delivered(before)
+	}
 	if c.loader.once != nil {
 		c.loader.once.delivered(before)
 	}
@@ -42,3 +49,31 @@ func (c Claim) Reported(err error) {
 // one. Any other cursor, and each where the number of samples is not known, is returned as
 // it is.
 func (c Claim) Normalize(at Cursor) Cursor { return c.loader.normalize(at) }
+
+// Restore returns the place of a State that Check has found to be right: stands, if that is
+// the place where the caller stands already.
+func (c Claim) Restore(s State, stands Cursor) Cursor {
+	if c.loader.stream != nil && c.loader.samePlace(s, stands) {
+		return stands
+	}
+	return c.Normalize(s.Cursor())
+}
+
+// Seek returns the place at a position of an epoch. stands is where the caller stands: of a
+// Stream only that place and an epoch's beginning can be told by two numbers. Any other, or
+// one that there is not, is a *StateError.
+func (c Claim) Seek(epoch int, position int64, stands Cursor) (Cursor, error) {
+	to := Cursor{Epoch: epoch, Position: position}
+	if c.loader.stream != nil && stands.same(to) {
+		return stands, nil
+	}
+	if c.loader.stream != nil && position != 0 {
+		return Cursor{}, c.loader.validate(to)
+	}
+	s := c.loader.StateAt(Cursor{})
+	s.Epoch, s.Position = epoch, position
+	if err := c.loader.Check(s); err != nil {
+		return Cursor{}, err
+	}
+	return c.Normalize(to), nil
+}

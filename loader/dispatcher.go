@@ -15,6 +15,7 @@ type dispatcher struct {
 	run     *Run
 	batches map[int]*batch // by slot ID
 	number  int64          // of the next batch
+	merger  *merger        // of a Stream's shards
 
 	// What a report on a dispatcher that hangs needs; see suspect.
 	goroutine       atomic.Uint64
@@ -27,6 +28,9 @@ type dispatcher struct {
 	// crowded is since when, after the Run's start, it has waited for the Close of
 	// samples that no batch takes; 0 while it does not.
 	crowded atomic.Int64
+	// agreeing is since when, after the Run's start, Options.Agree has had the goroutine; 0
+	// while it has not.
+	agreeing atomic.Int64
 }
 
 // loop opens the batches from the cursor on.
@@ -34,13 +38,16 @@ func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 	d.goroutine.Store(goroutineID())
 	r := d.run
 	defer r.leave()
+	if d.merger != nil {
+		defer d.merger.end() // when Next knows how the run ends: a reader may take its time
+	}
 	defer close(r.order)
 	defer r.lineup.end()
 	defer r.reserve.end()
 	returned := false
 	defer func() {
 		if !returned { // the Memory's methods are all of the user's that is called outside of all
-			d.fail(ctx, &Error{Sample: -1, Epoch: at.Epoch, Stage: StageSlot, Err: caught(recover())})
+			d.fail(ctx, &Error{Sample: -1, Shard: -1, Epoch: at.Epoch, Stage: StageSlot, Err: caught(recover())})
 		}
 	}()
 	r.exhausted = d.epochs(ctx, at)
@@ -52,8 +59,11 @@ func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
 	r := d.run
 	epoch := d.indexed
-	if r.loader.iterable != nil {
+	switch {
+	case r.loader.iterable != nil:
 		epoch = d.iterate
+	case r.loader.stream != nil:
+		epoch = d.merge
 	}
 	epochs := r.loader.options.Epochs
 	for epochs == 0 || at.Epoch < epochs {
@@ -82,7 +92,7 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 		step, from, _ := l.split.step(at)
 		at.Position = from
 		p := step.part(from)
-		b := d.open(ctx, at, p.position)
+		b := d.open(ctx, Filled{Epoch: at.Epoch, Batch: l.split.number(at), Position: p.position, After: at})
 		if b == nil {
 			return false
 		}
@@ -96,19 +106,15 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 	return true
 }
 
-// open waits for a slot and enters its batch in the order of delivery. from is
-// where the global batch begins, position where this rank's rows do. It returns
-// nil when the run is over.
-func (d *dispatcher) open(ctx context.Context, from Cursor, position int64) *batch {
+// open waits for a slot and enters its batch in the order of delivery. filled has the
+// batch's place; its After is where the global batch begins. It returns nil when the run is
+// over.
+func (d *dispatcher) open(ctx context.Context, filled Filled) *batch {
 	r := d.run
 	// As much as each worker claims twice.
 	r.lineup.hold(2 * len(r.workers) * int(r.group.Load()))
 	if r.failed.Load() != none {
 		return nil
-	}
-	filled := Filled{
-		Epoch: from.Epoch, Batch: r.loader.split.number(from),
-		Position: position, After: from,
 	}
 	filled.Times.Asked = time.Now()
 	slot, err := d.get(ctx, filled)
@@ -161,7 +167,7 @@ func (d *dispatcher) get(ctx context.Context, filled Filled) (slot Slot, err err
 
 // noSlot is the failure of a batch that got no slot.
 func noSlot(filled Filled, err error) *Error {
-	return &Error{Epoch: filled.Epoch, Batch: filled.Batch, Sample: -1, Position: filled.Position, Stage: StageSlot, Err: err}
+	return &Error{Epoch: filled.Epoch, Batch: filled.Batch, Sample: -1, Position: filled.Position, Shard: -1, Stage: StageSlot, Err: err}
 }
 
 // batch returns the batch that belongs to a slot, which the Memory has given out.
@@ -175,6 +181,10 @@ func (d *dispatcher) batch(slot Slot) (*batch, error) {
 		}
 		if n := len(l.layout.ragged); n > 0 {
 			b.lengths, b.extents = make([]int32, n*l.layout.batch), make([]int, len(l.layout.fields))
+		}
+		if l.stream != nil {
+			b.encoders = make([]Encoder, l.layout.batch)
+			b.places = make([]rowPlace, l.layout.batch)
 		}
 		d.batches[slot.ID] = b
 	}

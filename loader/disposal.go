@@ -100,7 +100,7 @@ func (d *disposal) close(s discarded) {
 		}
 		if err != nil {
 			d.failed(&Error{Epoch: s.epoch, Batch: s.number, Sample: int(s.position), Position: s.position,
-				Stage: StageClose, Err: err})
+				Shard: -1, Stage: StageClose, Err: err})
 		}
 		d.closed()
 	}()

@@ -50,6 +50,8 @@ const (
 	StageRead = "read"
 	// StageEncode is inside an iterable's encode function.
 	StageEncode = "encode"
+	// StageAgree is inside Options.Agree.
+	StageAgree = "agree"
 	// StageClose is inside the Close of an iterable's sample.
 	StageClose = "close"
 )
@@ -64,6 +66,10 @@ type Error struct {
 	Sample int
 	// Position is the sample's place in the epoch's order.
 	Position int64
+	// Shard is that of a Stream, -1 where none is to blame.
+	Shard int
+	// Origin is where a Stream's sample comes from, if it says so; see Located.
+	Origin Origin
 	// Stage is one of the Stage constants.
 	Stage string
 	// Err is the cause.
@@ -78,11 +84,20 @@ func (e *Error) Error() string {
 	if _, ok := e.Err.(*OnePassError); ok {
 		cause = strings.TrimPrefix(cause, "loader: ") // which stands in front already
 	}
-	if e.Sample < 0 {
-		return fmt.Sprintf("loader: epoch %d, batch %d: %s: %s", e.Epoch, e.Batch, e.Stage, cause)
+	return fmt.Sprintf("loader: epoch %d, batch %d%s: %s: %s", e.Epoch, e.Batch, e.place(), e.Stage, cause)
+}
+
+// place is the part of the message that tells the sample.
+func (e *Error) place() string {
+	switch {
+	case e.Sample < 0:
+		return ""
+	case e.Shard < 0:
+		return fmt.Sprintf(", sample %d (position %d)", e.Sample, e.Position)
+	case e.Origin == Origin{}:
+		return fmt.Sprintf(", shard %d (position %d)", e.Shard, e.Position)
 	}
-	return fmt.Sprintf("loader: epoch %d, batch %d, sample %d (position %d): %s: %s",
-		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage, cause)
+	return fmt.Sprintf(", shard %d (position %d), %v", e.Shard, e.Position, e.Origin)
 }
 
 // Unwrap returns the cause, in which ErrEpochEnd, ErrEnd and ErrClosed are not found:
@@ -232,6 +247,8 @@ type StuckError struct {
 	// Epoch, Batch, Sample and Position are as in Error.
 	Epoch, Batch, Sample int
 	Position             int64
+	// Shard is that of a Stream, -1 of other data.
+	Shard int
 	// Stage is one of the Stage constants, or what package prefetch names in their
 	// place.
 	Stage string
@@ -245,11 +262,14 @@ type StuckError struct {
 func (e *StuckError) Error() string {
 	does := "did not return within"
 	switch e.Stage {
-	case StageIterate, StageRead, StageEncode:
+	case StageIterate, StageRead, StageEncode, StageAgree:
 		does = "ignored its context for"
 	}
 	sample := ""
-	if e.Sample >= 0 {
+	switch {
+	case e.Shard >= 0 && e.Sample >= 0:
+		sample = fmt.Sprintf(", shard %d (position %d)", e.Shard, e.Position)
+	case e.Sample >= 0:
 		sample = fmt.Sprintf(", sample %d (position %d)", e.Sample, e.Position)
 	}
 	return fmt.Sprintf("leat: epoch %d, batch %d%s: %s %s %v%s", e.Epoch, e.Batch, sample, e.Stage, does, e.Grace, userCode(e.Stack))
@@ -288,6 +308,11 @@ var errGoexit = errors.New("the goroutine was ended by runtime.Goexit")
 var (
 	errNoIterator = errors.New("Samples returned nil, want an iterator")
 	errNoSample   = errors.New("the iterator gave neither a sample nor an error")
+	// Those of a Stream.
+	errNoReader  = errors.New("Open returned neither a reader nor an error")
+	errNoEncoder = errors.New("the reader gave neither a sample nor an error")
+	errNoJSON    = errors.New("AppendMark gave no JSON value")
+	errFlush     = errors.New("a reader returned Flush")
 )
 
 // errSkipped is for rows that nobody wrote though nothing went wrong.

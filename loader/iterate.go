@@ -5,47 +5,35 @@ import (
 	"fmt"
 )
 
-// stream is one epoch of an Iterable on its way into batches. It belongs to the
+// iteration is one epoch of an Iterable on its way into batches. It belongs to the
 // dispatcher's goroutine.
-type stream struct {
-	*dispatcher
+type iteration struct {
+	intake
 	begin Cursor
 	// sample is the number of the next one in the iterator's order.
 	sample int64
-	// batch is this rank's part of the global batch that has begun, nil between
-	// two. It was opened with the global batch's first sample, and the dispatcher
-	// holds its share until it is known what becomes of it.
-	batch  *batch
-	part   part
-	rows   int // in batch so far
-	handed int // of them, to the workers
+	// part is this rank's part of the global batch that has begun, which was opened with
+	// the global batch's first sample.
+	part part
 }
 
 // iterate opens the batches of one epoch of an Iterable. It reports whether the
 // run goes on.
 func (d *dispatcher) iterate(ctx context.Context, at Cursor) (ok bool) {
-	s := &stream{dispatcher: d, begin: at}
+	s := &iteration{intake: intake{dispatcher: d}, begin: at}
 	if d.run.loader.once != nil {
 		s.sample = at.Position // it gives none of those before
 	}
 	defer s.abandon()
 	if s.all(ctx) {
-		return s.end(ctx)
+		return s.finish(ctx)
 	}
 	return false
 }
 
-// abandon ends the samples that wait for others to be handed over with, when the run
-// ends before that.
-func (s *stream) abandon() {
-	if s.batch != nil {
-		s.batch.discard(s.run, span{s.handed, s.rows})
-	}
-}
-
 // all takes what the iterator gives. It reports whether the iterator ended by
 // itself.
-func (s *stream) all(ctx context.Context) (natural bool) {
+func (s *iteration) all(ctx context.Context) (natural bool) {
 	going, returned := true, false
 	defer func() {
 		s.iterating.Store(0)
@@ -54,7 +42,7 @@ func (s *stream) all(ctx context.Context) (natural bool) {
 		}
 		err := s.failure(caught(recover()))
 		if going && ctx.Err() == nil {
-			s.fail(ctx, err)
+			s.refuse(ctx, err)
 		} else {
 			s.run.late(err) // in its clean-up
 		}
@@ -83,7 +71,7 @@ func (s *stream) all(ctx context.Context) (natural bool) {
 func noIterator(yield func(Encoder, error) bool) { yield(nil, errNoIterator) }
 
 // next deals with what the iterator yields. It reports whether the run goes on.
-func (s *stream) next(ctx context.Context, encoder Encoder, err error) bool {
+func (s *iteration) next(ctx context.Context, encoder Encoder, err error) bool {
 	switch {
 	case ctx.Err() != nil:
 		if err == nil {
@@ -95,19 +83,19 @@ func (s *stream) next(ctx context.Context, encoder Encoder, err error) bool {
 	case err == nil:
 		return s.take(ctx, encoder)
 	}
-	s.fail(ctx, s.failure(err))
+	s.refuse(ctx, s.failure(err))
 	return false
 }
 
 // enter notes that the goroutine goes into the user's iterator.
-func (s *stream) enter() {
+func (s *iteration) enter() {
 	s.epoch.Store(int64(s.begin.Epoch))
 	s.position.Store(s.sample)
 	s.iterating.Store(s.sinceStart())
 }
 
 // take puts one sample where it belongs. It reports whether the run goes on.
-func (s *stream) take(ctx context.Context, encoder Encoder) bool {
+func (s *iteration) take(ctx context.Context, encoder Encoder) bool {
 	if s.sample < s.begin.Position { // delivered before the run began
 		s.discard(ctx, encoder)
 		s.sample++
@@ -117,31 +105,26 @@ func (s *stream) take(ctx context.Context, encoder Encoder) bool {
 	if s.batch == nil {
 		at := Cursor{Epoch: s.begin.Epoch, Position: s.sample}
 		s.part = split.part(s.sample)
-		if s.batch = s.open(ctx, at, s.part.position); s.batch == nil {
+		if !s.start(ctx, Filled{Epoch: at.Epoch, Batch: s.number(), Position: s.part.position, After: at}) {
 			s.discard(ctx, encoder)
 			return false
 		}
-		s.rows, s.handed = 0, 0
 	}
 	if s.sample >= s.part.position && s.rows < int(split.batch) {
-		s.batch.encoders[s.rows] = encoder
-		s.rows++
-		if s.rows-s.handed >= int(s.run.group.Load()) {
-			s.flush(false)
-		}
+		s.add(encoder)
 	} else {
 		s.discard(ctx, encoder) // another rank's
 	}
 	s.sample++
 	if s.sample == s.part.after {
-		s.seal()
+		s.end()
 	}
 	return true
 }
 
 // discard ends the iterator's newest sample, which no batch of this run takes. Where
 // Close is slower than the iterator it waits, for what a sample owns is scarce.
-func (s *stream) discard(ctx context.Context, encoder Encoder) {
+func (s *iteration) discard(ctx context.Context, encoder Encoder) {
 	d := s.run.disposal
 	d.add(encoder, s.begin.Epoch, s.number(), s.sample)
 	if !d.crowded() {
@@ -159,71 +142,50 @@ func (s *stream) discard(ctx context.Context, encoder Encoder) {
 }
 
 // number is that of the batch which the iterator's next sample belongs to.
-func (s *stream) number() int { return int(s.sample / s.run.loader.split.global()) }
+func (s *iteration) number() int { return int(s.sample / s.run.loader.split.global()) }
 
-// flush hands over the rows that are waiting to be; last says that there will be no others
-// in the batch.
-func (s *stream) flush(last bool) {
-	s.run.lineup.hand(s.batch, s.rows-s.handed, last)
-	s.handed = s.rows
+// end lets the batch go: what becomes of it is known.
+func (s *iteration) end() {
+	after := s.batch.filled.After
+	after.Position = s.sample
+	s.seal(after)
 }
 
-// seal lets the batch go: what becomes of it is known.
-func (s *stream) seal() {
-	b := s.batch
-	b.filled.N, b.filled.Valid = s.rows, s.rows
-	b.filled.After.Position = s.sample
-	s.flush(true)
-	s.batch = nil
-	s.dispatcher.handed(b, s.rows)
-}
-
-// end deals with what the iterator left over when it ended by itself. It reports
+// finish deals with what the iterator left over when it ended by itself. It reports
 // whether the run goes on.
-func (s *stream) end(ctx context.Context) bool {
+func (s *iteration) finish(ctx context.Context) bool {
 	switch {
 	case s.sample == 0 && s.run.loader.once.gaveAny():
 		return true // all have failed, and were reported
 	case s.sample == 0:
-		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave none; it must begin again each time it is ranged over", ErrNoSamples)))
+		s.refuse(ctx, s.failure(fmt.Errorf("%w: the iterator gave none; it must begin again each time it is ranged over", ErrNoSamples)))
 		return false
 	case s.sample < s.begin.Position:
-		s.fail(ctx, s.failure(fmt.Errorf("the iterator gave %d samples where it is to go on from %d", s.sample, s.begin.Position)))
+		s.refuse(ctx, s.failure(fmt.Errorf("the iterator gave %d samples where it is to go on from %d", s.sample, s.begin.Position)))
 		return false
 	case s.batch == nil:
 		return true
 	}
 	l := s.run.loader
 	if l.options.Last != Drop {
-		s.seal()
+		s.end()
 		return true
 	}
 	if s.sample < l.split.global() {
-		s.fail(ctx, s.failure(fmt.Errorf("%w: the iterator gave %d, %s",
+		s.refuse(ctx, s.failure(fmt.Errorf("%w: the iterator gave %d, %s",
 			ErrTooFewSamples, s.sample, l.split.takes())))
 		return false
 	}
 	s.batch.drop(s.run)
-	s.seal()
+	s.end()
 	return true
 }
 
 // failure is what goes wrong at the iterator's next sample.
-func (s *stream) failure(cause error) *Error {
+func (s *iteration) failure(cause error) *Error {
 	return &Error{
 		Epoch: s.begin.Epoch, Batch: s.number(),
-		Sample: int(s.sample), Position: s.sample, Stage: StageIterate, Err: cause,
+		Sample: int(s.sample), Position: s.sample, Shard: -1, Stage: StageIterate, Err: cause,
 		of: s.run.loader.once.broken(),
 	}
-}
-
-// fail ends the run.
-func (s *stream) fail(ctx context.Context, err *Error) {
-	if s.batch == nil {
-		s.dispatcher.fail(ctx, err)
-		return
-	}
-	// An earlier row of the same batch may yet fail, and is then the one to report.
-	s.batch.fail(s.run, err)
-	s.seal()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 
 	"github.com/leat-go/leat/loader/internal/mix"
 )
@@ -21,12 +22,16 @@ type Loader struct {
 	known       bool   // whether the number of samples is
 	fields      string // as a State tells them
 	fingerprint uint64
-	dataset     Dataset     // or else
-	tree        tree        // of the dataset
-	leaves      []Dataset   // of the tree
-	excluded    *exclusions // nil if nothing is
-	iterable    Iterable    // this
-	once        *onePass    // the iterable, if it gives its samples once
+	dataset     Dataset      // or else
+	tree        tree         // of the dataset
+	leaves      []Dataset    // of the tree
+	excluded    *exclusions  // nil if nothing is
+	iterable    Iterable     // this,
+	once        *onePass     // the iterable, if it gives its samples once
+	stream      Stream       // or this,
+	shards      int          // which has so many,
+	single      *Layout      // and this of one sample
+	claimed     *atomic.Bool // whether a pipeline tells what is delivered
 }
 
 // New makes a Loader of a dataset. batchSize is the number of rows of one rank's
@@ -40,7 +45,7 @@ func New(ds Dataset, batchSize int, o Options) (*Loader, error) {
 	}
 	samples := int64(ds.Len())
 	l, err := newLoader(ds.Fields(), batchSize, o)
-	err = errors.Join(err, incomplete(ds))
+	err = errors.Join(err, incomplete(ds), o.forStreams("a Dataset"))
 	if samples <= 0 {
 		err = errors.Join(err, fmt.Errorf("%w: the dataset's length is %d", ErrNoSamples, samples))
 	}
@@ -74,18 +79,7 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 		return nil, err
 	}
 	l, err := newLoader(it.Fields(), batchSize, o)
-	err = errors.Join(err, incomplete(it))
-	refuse := func(bad bool, option string, value any, want string) {
-		if bad {
-			err = errors.Join(err, &OptionError{Option: option, Value: value, Want: want + ": an Iterable has no random access"})
-		}
-	}
-	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
-	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
-	refuse(o.OnError == Substitute, "OnError", o.OnError, "Fail")
-	refuse(o.ReadTimeout > 0, "ReadTimeout", o.ReadTimeout, "0")
-	refuse(len(o.BatchSizes) > 0, "BatchSizes", o.BatchSizes, "empty")
-	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
+	err = errors.Join(err, incomplete(it), o.forStreams("an Iterable"), o.inOrder("an Iterable"))
 	once, _ := it.(*onePass)
 	if once != nil && o.Epochs > 1 {
 		err = errors.Join(err, &OptionError{Option: "Epochs", Value: o.Epochs, Want: "0 or 1: FromSeq gives its samples once, FromSeqFunc in every epoch"})
@@ -102,6 +96,92 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	l.split.samples = maxSamples
 	l.fingerprint = fingerprint(it, l.layout)
 	return l, nil
+}
+
+// NewStream makes a Loader of a Stream. The shards are divided among the ranks: shard i
+// belongs to rank i modulo their number, which must be no more than that of the shards. A
+// rank's order is that of its shards' samples by position, and the n-th sample of shard i has
+// position n·Shards + i; so the shards give one sample each in turn, and one that has ended
+// is left out from then on.
+//
+// Several ranks need Options.Steps or Options.Agree, so that all make equally many steps.
+// Shuffle, Pad and Substitute need random access, and are refused.
+func NewStream(s Stream, batchSize int, o Options) (*Loader, error) {
+	if err := required("Stream", s, "a stream"); err != nil {
+		return nil, err
+	}
+	l, err := newLoader(s.Fields(), batchSize, o)
+	shards := s.Shards()
+	err = errors.Join(err, incomplete(s), o.inOrder("a Stream"), o.sharded(shards, batchSize))
+	if err != nil {
+		return nil, err
+	}
+	l.stream, l.shards, l.claimed = s, shards, new(atomic.Bool)
+	l.split.samples = maxSamples
+	l.fingerprint = fingerprint(s, l.layout)
+	l.single, err = NewLayout(s.Fields(), 1)
+	return l, err
+}
+
+// sharded reports what a Stream of so many shards can't have.
+func (o Options) sharded(shards, batchSize int) error {
+	var errs []error
+	refuse := func(bad bool, option string, value any, want string) {
+		if bad {
+			errs = append(errs, &OptionError{Option: option, Value: value, Want: want})
+		}
+	}
+	refuse(shards < 1 || shards > maxShards, "Shards", shards, fmt.Sprintf("1 to %d", maxShards))
+	refuse(shards >= 1 && o.Shard.Count > shards, "Shard.Count", o.Shard.Count,
+		fmt.Sprintf("at most %d, the number of shards: a shard is read by one rank", shards))
+	refuse(o.Shard.Count > 1 && o.Steps == 0 && o.Agree == nil, "Steps", o.Steps,
+		fmt.Sprintf("1 or more, or else Agree, with %d ranks, which must make equally many steps", o.Shard.Count))
+	most := int64(maxSamples) / int64(max(batchSize, 1)) / int64(max(o.Shard.Count, 1))
+	refuse(int64(o.Steps) > most, "Steps", o.Steps, fmt.Sprintf("at most %d", most))
+	return errors.Join(errs...)
+}
+
+// inOrder reports options that need random access.
+func (o Options) inOrder(data string) error {
+	var errs []error
+	refuse := func(bad bool, option string, value any, want string) {
+		if bad {
+			errs = append(errs, &OptionError{Option: option, Value: value, Want: want + ": " + data + " has no random access"})
+		}
+	}
+	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
+	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
+	refuse(o.OnError == Substitute, "OnError", o.OnError, "another policy")
+	refuse(o.ReadTimeout > 0, "ReadTimeout", o.ReadTimeout, "0")
+	refuse(len(o.BatchSizes) > 0, "BatchSizes", o.BatchSizes, "empty")
+	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
+	return errors.Join(errs...)
+}
+
+// forStreams reports options that only a Stream can have.
+func (o Options) forStreams(data string) error {
+	var errs []error
+	refuse := func(bad bool, option string, value any, want string) {
+		if bad {
+			errs = append(errs, &OptionError{Option: option, Value: value, Want: want + ": it is for NewStream, and this is " + data})
+		}
+	}
+	refuse(o.OnError == SkipFailed, "OnError", o.OnError, "another policy")
+	refuse(o.Skips, "Skips", o.Skips, "false")
+	refuse(o.Steps > 0, "Steps", o.Steps, "0")
+	refuse(o.Agree != nil, "Agree", "a function", "nil")
+	return errors.Join(errs...)
+}
+
+// stepsFrom is how many steps of a Stream's epoch are left at a position, more than there
+// will ever be where Options.Steps does not say.
+func (l *Loader) stepsFrom(position int64) int64 {
+	if l.options.Steps == 0 {
+		return maxSamples
+	}
+	global := l.split.global()
+	left := max(int64(l.options.Steps)*global-position, 0)
+	return left/global + min(left%global, 1)
 }
 
 func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
@@ -179,13 +259,16 @@ func (l *Loader) BatchSize() int { return l.layout.batch }
 func (l *Loader) Options() Options { return l.options }
 
 // Batches is the number of batches in the first epoch, the same on every rank, where it is
-// known: an Iterable's is not. It is that of every epoch, unless Options.Exclude has steps
+// known: an Iterable's is not, nor a Stream's without Options.Steps. It is that of every epoch, unless Options.Exclude has steps
 // or Options.BatchSizes changes the batch size; BatchesFrom tells any epoch's.
 func (l *Loader) Batches() (n int, known bool) { return l.BatchesFrom(Cursor{}) }
 
 // BatchesFrom is the number of batches from a cursor to the end of its epoch, where it is
 // known. It panics for a cursor that no epoch has.
 func (l *Loader) BatchesFrom(at Cursor) (n int, known bool) {
+	if l.options.Steps > 0 && at.Epoch >= 0 && at.Position >= 0 {
+		return int(l.stepsFrom(at.Position)), true
+	}
 	if !l.known {
 		return 0, false
 	}
@@ -198,6 +281,9 @@ func (l *Loader) BatchesFrom(at Cursor) (n int, known bool) {
 
 // Samples is the number of samples in an epoch over all ranks, where it is known.
 func (l *Loader) Samples() (n int64, known bool) {
+	if steps := l.options.Steps; steps > 0 {
+		return int64(steps) * l.split.global(), true
+	}
 	if !l.known {
 		return 0, false
 	}

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -44,12 +45,18 @@ const (
 	Fail ErrorPolicy = iota
 	// Substitute reads another sample in its place, chosen by the seed, the epoch
 	// and the position, and lists it in Filled.Substituted. No position shifts, so
-	// ranks, steps and resuming stay exact.
+	// ranks, steps and resuming stay exact. It is for a Dataset.
 	Substitute
+	// SkipFailed leaves the sample out, and the next one of the same shard takes its place.
+	// Stats counts and lists what was left out. It is for a Stream, and implies
+	// Options.Skips.
+	SkipFailed
 )
 
 // String is the policy's name.
-func (p ErrorPolicy) String() string { return name(int(p), "ErrorPolicy", "Fail", "Substitute") }
+func (p ErrorPolicy) String() string {
+	return name(int(p), "ErrorPolicy", "Fail", "Substitute", "SkipFailed")
+}
 
 func name(i int, kind string, names ...string) string {
 	if i < 0 || i >= len(names) {
@@ -110,6 +117,30 @@ type Options struct {
 	// substitute has as much time again. Which samples are late no seed decides. 0 means no
 	// limit; a limit costs each sample about two microseconds and a copy of its bytes.
 	ReadTimeout time.Duration
+	// Skips says that the encode function of a Stream may return Skip for a sample that is
+	// to be left out. Then each shard's own goroutine encodes its samples, since only then
+	// the next one can take the place, and the workers copy them to their rows: one copy
+	// more, and the shards encode in parallel, not the workers. Without it workers encode
+	// samples where they belong, and an error that is Skip is a failure.
+	Skips bool
+	// MaxSkipped is how many samples of one epoch may be left out on this rank; one more
+	// ends the run with a *SkipError. 0 means no limit. The count is part of the Cursor, as
+	// that of MaxSubstituted is.
+	MaxSkipped int
+	// Steps is the number of steps of an epoch of a Stream, the same on every rank. Every
+	// batch is full: a shard that has ended begins again with its next pass, and the epochs
+	// cut one endless sequence, in which the next begins where the one before has ended. A
+	// shard that gives nothing in a whole pass is left out from then on. 0 means that an
+	// epoch is one pass over all shards.
+	Steps int
+	// Agree has the ranks of a Stream make equally many steps where Steps does not state
+	// how many. It is called once before each step, in order, with the number of rows that
+	// this rank has for it, 0 to the batch size, and returns the least and the most over all
+	// ranks: an all-reduce, which every rank takes part in. Under Drop the epoch goes on
+	// while the least is the batch size, under Exact while the most is above 0; then batches
+	// may be short, and empty. With one rank it is not called. ctx is cancelled when the Run
+	// is closed.
+	Agree func(ctx context.Context, rows int) (least, most int, err error)
 	// StallTimeout is how long the next batch may take before Next reports which
 	// sample, or which stage, it hangs on. Time for which nobody waits in Next does not
 	// count. 0 means no limit.
@@ -136,10 +167,13 @@ func (o Options) validate(batchSize int) error {
 	if batchSize >= 1 && batchSize <= maxBatch && o.Shard.Count <= maxBatch {
 		check(batchSize <= maxBatch/ranks, "batchSize", batchSize, fmt.Sprintf("at most %d rows in the global batch over %d ranks", maxBatch, ranks))
 	}
-	check(o.OnError >= Fail && o.OnError <= Substitute, "OnError", o.OnError, "Fail or Substitute")
+	check(o.OnError >= Fail && o.OnError <= SkipFailed, "OnError", o.OnError, "Fail, Substitute or SkipFailed")
 	check(o.MaxSubstituted >= 0, "MaxSubstituted", o.MaxSubstituted, "0 (no limit) or more")
 	check(o.MaxSubstituted <= 0 || o.OnError == Substitute, "MaxSubstituted", o.MaxSubstituted, "0 unless OnError is Substitute")
 	check(o.ReadTimeout >= 0, "ReadTimeout", o.ReadTimeout, "0 (none) or more")
+	check(o.MaxSkipped >= 0, "MaxSkipped", o.MaxSkipped, "0 (no limit) or more")
+	check(o.MaxSkipped <= 0 || o.Skips || o.OnError == SkipFailed, "MaxSkipped", o.MaxSkipped, "0 unless Skips is set or OnError is SkipFailed")
+	check(o.Steps >= 0, "Steps", o.Steps, "0 (one pass) or more")
 	check(o.StallTimeout >= 0, "StallTimeout", o.StallTimeout, "0 (none) or more")
 	check(o.GracePeriod >= 0, "GracePeriod", o.GracePeriod, "0 (5 s) or more")
 	o.checkSizes(&wrong)
@@ -168,6 +202,7 @@ func (m mistakes) err() error { return errors.Join(m...) }
 // withDefaults fills in what was left at zero, apart from Workers.
 func (o Options) withDefaults() Options {
 	o.Shard.Count = max(o.Shard.Count, 1)
+	o.Skips = o.Skips || o.OnError == SkipFailed
 	if o.GracePeriod == 0 {
 		o.GracePeriod = 5 * time.Second
 	}

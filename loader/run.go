@@ -19,8 +19,8 @@ const none = math.MaxInt64
 // Run is one pass over the data: it fills batches ahead of Next until the last
 // epoch ends, a sample fails, its context is done, or Close.
 //
-// Its goroutines are a dispatcher, the workers, and one that closes the samples which
-// no batch takes, while there are any. They end by themselves when there is nothing
+// Its goroutines are a dispatcher, the workers, one for each of a Stream's shards, and one
+// that closes the samples which no batch takes, while there are any. They end by themselves when there is nothing
 // left to open, and Close joins them. A timer looks at the workers now and then, and is
 // stopped by the last of them. Next and Close may be called by different goroutines;
 // calls of Next wait for each other.
@@ -45,7 +45,8 @@ type Run struct {
 
 	dispatcher *dispatcher
 	disposal   *disposal // of the samples that no batch takes
-	exhausted  bool      // written before order is closed: all there was is opened
+	skips      skips
+	exhausted  bool // written before order is closed: all there was is opened
 	workers    []*worker
 	lateReads  lateReads
 
@@ -112,6 +113,9 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 	if r.final = errors.Join(required("Memory", mem, "a memory"), l.validate(at)); r.final != nil {
 		close(r.joined)
 		return r
+	}
+	if l.stream != nil {
+		r.dispatcher.merger = r.dispatcher.merging()
 	}
 	if l.once != nil {
 		if err := l.once.begin(r, at); err != nil {
@@ -194,10 +198,14 @@ func (r *Run) Next(ctx context.Context) (Filled, error) {
 	return Filled{}, err
 }
 
-// returned tells a source of one pass, and so of one epoch, what Next returns.
+// returned tells a source of one pass, and so of one epoch, what Next returns, and a Stream
+// too.
 func (r *Run) returned(before Cursor, err error) {
 	if r.loader.once != nil {
 		r.loader.once.returned(before, err)
+	}
+	if before.track != nil && !r.loader.claimed.Load() {
+		before.track.delivered(r.loader.normalize(before))
 	}
 }
 
@@ -247,7 +255,7 @@ func (r *Run) next(ctx context.Context) (Filled, error) {
 			// Workers skip what nobody is to see, and wait's look at the context was
 			// before that.
 			err = r.interrupted(&Error{Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: -1,
-				Position: b.filled.Position, Stage: b.stage(), Err: errSkipped})
+				Position: b.filled.Position, Shard: -1, Stage: b.stage(), Err: errSkipped})
 		}
 		if err != nil {
 			return Filled{}, err // the slot goes back by Close
@@ -339,7 +347,7 @@ func (r *Run) receive(ctx context.Context) (*batch, error) {
 	}
 	// The dispatcher ended because it was told to: a failure that it ended for came
 	// before this.
-	return nil, r.interrupted(&Error{Sample: -1, Stage: StageSlot, Err: errSkipped})
+	return nil, r.interrupted(&Error{Sample: -1, Shard: -1, Stage: StageSlot, Err: errSkipped})
 }
 
 // wait receives from ready, counts the time that takes, and watches for a stall.

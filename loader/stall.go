@@ -12,6 +12,7 @@ type suspect struct {
 	epoch, number int // number of the batch in its epoch
 	sample        int
 	position      int64
+	shard         int // one more than the number of a Stream's, 0 of other data
 	stage         string
 	goroutine     uint64
 	batch         *batch // that it may write to, nil outside of the workers
@@ -29,6 +30,11 @@ func (r *Run) suspects() []suspect {
 			epoch: b.filled.Epoch, number: b.filled.Batch, position: w.position.at(),
 			stage: b.stage(), goroutine: w.goroutine.Load(), batch: b,
 		}
+		if r.loader.stream != nil {
+			s.sample, s.shard = int(s.position), r.loader.shardAt(s.position)+1
+			all = append(all, s)
+			continue
+		}
 		// A worker between claims may still show a row of another batch.
 		row := min(max(s.position-b.filled.Position, 0), r.loader.split.batch-1)
 		s.position = b.filled.Position + row
@@ -45,7 +51,10 @@ func (r *Run) suspects() []suspect {
 	case d.getting.Load():
 		s.sample, s.stage = -1, StageSlot
 		all = append(all, s)
-	case d.iterating.Load() != 0:
+	case d.agreeing.Load() != 0:
+		s.sample, s.stage = -1, StageAgree
+		all = append(all, s)
+	case d.iterating.Load() != 0 && d.merger == nil:
 		s.sample, s.stage = int(s.position), StageIterate
 		if once := r.loader.once; once != nil {
 			s.goroutine = once.goroutine.Load()
@@ -53,6 +62,13 @@ func (r *Run) suspects() []suspect {
 		all = append(all, s)
 	}
 	all = append(all, r.lateReads.suspects()...)
+	if d.merger != nil {
+		for _, shard := range d.merger.shards {
+			if s, ok := shard.suspect(); ok {
+				all = append(all, s)
+			}
+		}
+	}
 	if s, ok := r.disposal.suspect(); ok {
 		all = append(all, s)
 	}
@@ -63,7 +79,7 @@ func (r *Run) suspects() []suspect {
 func (s suspect) stuck(grace time.Duration) *StuckError {
 	return &StuckError{
 		Epoch: s.epoch, Batch: s.number, Sample: s.sample, Position: s.position,
-		Stage: s.stage, Grace: grace, Stack: stackOf(s.goroutine),
+		Shard: s.shard - 1, Stage: s.stage, Grace: grace, Stack: stackOf(s.goroutine),
 	}
 }
 
@@ -99,7 +115,7 @@ func (r *Run) waitedSince() time.Time {
 	var since time.Time
 	if r.head != nil {
 		since = r.head.filled.Times.Opened
-	} else if out := max(r.dispatcher.iterating.Load(), r.dispatcher.crowded.Load()); out != 0 {
+	} else if out := max(r.dispatcher.iterating.Load(), r.dispatcher.crowded.Load(), r.dispatcher.agreeing.Load()); out != 0 {
 		since = r.began.Add(time.Duration(out))
 	} else {
 		since = time.Now()
@@ -117,7 +133,7 @@ func (r *Run) stalled(began time.Time) error {
 	if age < timeout {
 		return nil
 	}
-	e := &Error{Sample: -1, Stage: StageIterate}
+	e := &Error{Sample: -1, Shard: -1, Stage: StageIterate}
 	if r.head != nil {
 		e.Epoch, e.Batch, e.Position = r.head.filled.Epoch, r.head.filled.Batch, r.head.filled.Position
 		e.Stage = r.head.stage()
@@ -125,7 +141,8 @@ func (r *Run) stalled(began time.Time) error {
 	cause := &StallError{Timeout: timeout, Age: age}
 	var culprit *suspect
 	for _, s := range r.suspects() {
-		mine := s.stage == StageIterate || s.batch != nil && s.batch == r.head
+		mine := s.stage == StageIterate || s.stage == StageAgree || s.batch != nil && s.batch == r.head ||
+			s.shard > 0 && s.batch == nil
 		if s.stage == StageClose { // no batch waits for it, but the iterator may
 			mine = culprit == nil && r.dispatcher.crowded.Load() != 0
 		}
@@ -134,7 +151,7 @@ func (r *Run) stalled(began time.Time) error {
 		}
 	}
 	if s := culprit; s != nil {
-		e.Epoch, e.Batch, e.Sample, e.Position, e.Stage = s.epoch, s.number, s.sample, s.position, s.stage
+		e.Epoch, e.Batch, e.Sample, e.Position, e.Shard, e.Stage = s.epoch, s.number, s.sample, s.position, s.shard-1, s.stage
 		cause.Stack = stackOf(s.goroutine)
 	}
 	e.Err = cause

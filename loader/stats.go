@@ -13,6 +13,10 @@ type Stats struct {
 	Batches, Samples int64
 	// Substituted is how many of the samples are substitutes.
 	Substituted int64
+	// Skipped is how many samples a Stream's shards have left out so far, also behind what is
+	// delivered, and FirstSkipped the first 16 of them.
+	Skipped      int64
+	FirstSkipped []Skipped
 	// WaitSlot is how long the run waited for memory when its workers had, or were
 	// about to have, no rows left to begin: large when the consumer is the slower side.
 	WaitSlot time.Duration
@@ -24,6 +28,10 @@ type Stats struct {
 	WaitOrder time.Duration
 	// Busy is how long each worker spent in user code for samples, reading or waiting.
 	Busy []time.Duration
+	// Reading is how long the goroutine of each of a Stream's shards spent in its reader, or
+	// waiting there, and with Options.Skips in encode: the rest of the time it had read far
+	// enough ahead.
+	Reading []time.Duration
 	// Slowest is the sample that took longest to read.
 	Slowest Slowest
 }
@@ -64,7 +72,7 @@ func (s *slowest) note(b *batch, rows span, took time.Duration, cost int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.what = Slowest{
-		Epoch: b.filled.Epoch, Position: b.filled.Position + int64(rows.lo), Sample: b.sample(rows.lo),
+		Epoch: b.filled.Epoch, Position: b.at(rows.lo).position, Sample: b.sample(rows.lo),
 		Neighbours: n, Took: took,
 	}
 }
@@ -82,6 +90,12 @@ func (r *Run) Stats() Stats {
 		Batches: r.batches.Load(), Samples: r.samples.Load(), Substituted: r.substituted.Load(),
 		WaitSlot: time.Duration(r.dispatcher.waited.Load()), WaitBatch: time.Duration(r.waitBatch.Load()),
 		WaitOrder: time.Duration(r.held.Load()),
+	}
+	s.Skipped, s.FirstSkipped = r.skips.get()
+	if m := r.dispatcher.merger; m != nil {
+		for _, shard := range m.shards {
+			s.Reading = append(s.Reading, shard.worked())
+		}
 	}
 	for _, w := range r.workers {
 		s.Busy = append(s.Busy, time.Duration(w.busy.Load()))

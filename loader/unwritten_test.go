@@ -66,7 +66,7 @@ func TestAForgottenFieldFailsTheSample(t *testing.T) {
 					}
 					var where *loader.Error
 					require.ErrorAs(t, err, &where)
-					require.Equal(t, loader.Error{Batch: bad / 4, Sample: bad, Position: bad, Stage: stage, Err: where.Err}, *where)
+					require.Equal(t, loader.Error{Batch: bad / 4, Sample: bad, Position: bad, Shard: -1, Stage: stage, Err: where.Err}, *where)
 					var unwritten *loader.UnwrittenError
 					require.ErrorAs(t, err, &unwritten)
 					require.Equal(t, fmt.Sprint("f", forgotten), unwritten.Field.Name)

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -26,6 +27,7 @@ type worker struct {
 	indices    []int      // of them
 	candidates candidates // for the sample at hand, if any sample is excluded
 	item       *item      // the sample at hand, if it is of a source that gives each once
+	origin     Origin     // that of the sample at hand, if it is of a Stream
 
 	// What a report on a worker that hangs needs; see suspect.
 	goroutine atomic.Uint64
@@ -170,7 +172,8 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 	}()
 	// Looked up once: between two cheap samples each look at memory counts.
 	first, end, turn := w.claim.lo, w.claim.hi, w.turn
-	position, encoders, dataset, halted := b.filled.Position, b.encoders, w.dataset, &w.run.halted
+	position, encoders, places := b.filled.Position, b.encoders, b.places
+	dataset, halted := w.dataset, &w.run.halted
 	excluding := w.run.loader.excluded != nil
 	every := w.pace.patience()
 	for look := 0; row < end; row++ {
@@ -189,12 +192,19 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 			w.giveBack(b, row)
 			break
 		}
-		w.row.move(row, position+int64(row))
-		w.position.set(position + int64(row))
+		at := position + int64(row)
+		if places != nil {
+			w.row.epoch, at = places[row].epoch, places[row].position
+		}
+		w.row.move(row, at)
+		w.position.set(at)
 		var err error
 		if e := encoders; e != nil {
 			sample := e[row]
 			e[row] = nil // it is Encode's from here on
+			if places != nil {
+				w.origin = originOf(sample) // Encode may give the sample away
+			}
 			w.item, _ = sample.(*item)
 			err = sample.Encode(ctx, &w.row)
 		} else if excluding {
@@ -249,13 +259,19 @@ func (w *worker) failed(ctx context.Context, b *batch, row int, err error) (next
 func (w *worker) fail(ctx context.Context, b *batch, row int, err error) {
 	failure := &Error{
 		Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: w.sample(b, row),
-		Position: b.filled.Position + int64(row), Stage: b.stage(), Err: err,
+		Position: b.at(row).position, Shard: -1, Stage: b.stage(), Err: err,
+	}
+	if b.places != nil {
+		failure.Shard, failure.Origin = w.run.loader.shardAt(failure.Position), w.origin
+		if errors.Is(err, Skip) {
+			failure.Err = fmt.Errorf("%w: a sample can be left out with Options.Skips, or OnError: SkipFailed", err)
+		}
 	}
 	if w.item != nil {
 		failure.of = w.item.ticket()
 	}
 	if ctx.Err() == nil {
-		b.fail(w.run, failure)
+		b.fail(w.run, row, failure)
 		return
 	}
 	// Nobody will see the batch, and an error may be ctx's own, but not a panic.
@@ -335,7 +351,7 @@ func (w *worker) sample(b *batch, row int) int {
 
 // sample is the number by which the user knows the sample of a row.
 func (b *batch) sample(row int) int {
-	position := b.filled.Position + int64(row)
+	position := b.at(row).position
 	if b.encoders != nil {
 		return int(position)
 	}

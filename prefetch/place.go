@@ -25,6 +25,14 @@ func (p *place) at() loader.Cursor {
 	return p.cursor
 }
 
+// state is the place as a State. The claim is told of later places only when the cursor is
+// there, so what the loader knows of this one lasts meanwhile.
+func (p *place) state() loader.State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loader.StateAt(p.cursor)
+}
+
 // move is the place once all before after is delivered.
 func (p *place) move(after loader.Cursor) {
 	after = p.claim.Normalize(after)

@@ -106,7 +106,10 @@ func (p *Prefetcher) Epoch() int { return p.place.at().Epoch }
 // State is the place after the last batch delivered: restored, also by a loader
 // with other workers and another depth, the next batch is the one after it. In the
 // body of a range the batch in hand counts as delivered.
-func (p *Prefetcher) State() loader.State { return p.loader.StateAt(p.place.at()) }
+//
+// With a Stream on several ranks it is the state of this rank's shards: loader.MergeStates
+// makes one of all ranks' states, which Restore takes.
+func (p *Prefetcher) State() loader.State { return p.place.state() }
 
 // Restore continues where st was taken. It fails, and changes nothing, if st is of
 // another dataset, seed or version, or where Seek would.
@@ -114,27 +117,26 @@ func (p *Prefetcher) Restore(st loader.State) error {
 	if err := p.loader.Check(st); err != nil {
 		return p.unlessClosed(fmt.Errorf("prefetch: Restore: the state does not fit: %w", err))
 	}
-	to := st.Cursor()
+	to := p.place.claim.Restore(st, p.place.at())
 	if p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
 		to.Substituted = p.place.substituted(to)
 	}
-	return p.seek(p.place.claim.Normalize(to))
+	return p.seek(to)
 }
 
 // Seek moves the cursor to a sample position of an epoch, both from 0: the next global
-// batch starts there. What was read ahead is kept if that is where the cursor stands
+// batch starts there. A Stream has no other positions to go to than an epoch's beginning and
+// the cursor's own, and with loader.Options.Steps the first epoch's only. What was read ahead is kept if that is where the cursor stands
 // already, and thrown away otherwise. It fails, and changes nothing, if there is no such
 // place, if a range or Reader is open, or if user code that works ahead for the present
 // place does not stop: then it may be called again.
 func (p *Prefetcher) Seek(epoch int, position int64) error {
-	to := p.loader.StateAt(loader.Cursor{})
-	to.Epoch, to.Position = epoch, position
-	if err := p.loader.Check(to); err != nil {
+	cursor, err := p.place.claim.Seek(epoch, position, p.place.at())
+	if err != nil {
 		return p.unlessClosed(fmt.Errorf("prefetch: Seek: %w", err))
 	}
-	cursor := to.Cursor()
 	cursor.Substituted = p.place.substituted(cursor)
-	return p.seek(p.place.claim.Normalize(cursor))
+	return p.seek(cursor)
 }
 
 // unlessClosed is err, or ErrClosed if the Prefetcher is closed: a source that gives its

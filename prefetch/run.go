@@ -181,7 +181,9 @@ func (r *run) receive(w *window, ok bool) (*window, error) {
 		return nil, r.err
 	case w == nil:
 		r.epoch++
-		r.at, r.atEnd = loader.Cursor{Epoch: r.epoch}, false
+		if r.atEnd = false; r.at.Epoch < r.epoch { // else the last batch has told
+			r.at = loader.Cursor{Epoch: r.epoch}
+		}
 		return nil, errEpochOver
 	}
 	return w, nil

@@ -133,11 +133,10 @@ func (s Stats) String() string {
 	}
 	row(s.WaitHostSlot, "producers waited for a host slot, with nothing else to do")
 	if busy := s.Loader.Busy; len(busy) > 0 {
-		var all time.Duration
-		for _, b := range busy {
-			all += b
-		}
-		row(all/time.Duration(len(busy)), "each of %d workers read samples, on average", len(busy))
+		row(average(busy), "each of %d workers read samples, on average", len(busy))
+	}
+	if reading := s.Loader.Reading; len(reading) > 0 {
+		row(average(reading), "each of %d shards was read, on average", len(reading))
 	}
 	if slow := s.Loader.Slowest; slow.Neighbours > 0 {
 		row(slow.Took, "the slowest sample took (%d, in epoch %d)", slow.Sample, slow.Epoch)
@@ -145,7 +144,17 @@ func (s Stats) String() string {
 	if n := s.Loader.Substituted; n > 0 {
 		fmt.Fprintf(&b, "%d samples could not be read, others stand in for them\n", n)
 	}
+	if n := s.Loader.Skipped; n > 0 {
+		fmt.Fprintf(&b, "%d samples were left out\n", n)
+	}
 	return b.String()
+}
+
+func average(all []time.Duration) (d time.Duration) {
+	for _, one := range all {
+		d += one
+	}
+	return d / time.Duration(len(all))
 }
 
 // counters are what Stats is made of.
@@ -235,13 +244,22 @@ func plus(a, b loader.Stats) loader.Stats {
 	a.WaitSlot += b.WaitSlot
 	a.WaitBatch += b.WaitBatch
 	a.WaitOrder += b.WaitOrder
-	busy := slices.Clone(b.Busy)
-	for i := range min(len(a.Busy), len(busy)) {
-		busy[i] += a.Busy[i]
+	a.Skipped += b.Skipped
+	if len(a.FirstSkipped) == 0 {
+		a.FirstSkipped = b.FirstSkipped
 	}
-	a.Busy = busy
+	a.Busy, a.Reading = sums(a.Busy, b.Busy), sums(a.Reading, b.Reading)
 	if b.Slowest.Took > a.Slowest.Took {
 		a.Slowest = b.Slowest
 	}
 	return a
+}
+
+// sums are the sums of what each goroutine took in two runs.
+func sums(a, b []time.Duration) []time.Duration {
+	b = slices.Clone(b)
+	for i := range min(len(a), len(b)) {
+		b[i] += a[i]
+	}
+	return b
 }

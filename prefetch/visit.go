@@ -65,5 +65,5 @@ func (v *visit) stuck(what string, grace time.Duration) error {
 	if !v.inside {
 		return nil
 	}
-	return &loader.StuckError{Epoch: v.at.Epoch, Batch: v.at.Batch, Sample: -1, Position: v.at.First, Stage: what, Grace: grace}
+	return &loader.StuckError{Epoch: v.at.Epoch, Batch: v.at.Batch, Sample: -1, Position: v.at.First, Shard: -1, Stage: what, Grace: grace}
 }

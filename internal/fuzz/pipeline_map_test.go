@@ -117,7 +117,7 @@ func (a *ahead) result(res prefetch.Result, anyOrder bool) error {
 		delete(a.open, at)
 		q.ref.advance(o)
 	}
-	if is, want := q.pf.State(), q.ld.StateAt(q.ref.at); is != want {
+	if is, want := q.pf.State(), q.ld.StateAt(q.ref.at); !is.Equal(want) {
 		return fmt.Errorf("at result %+v the state is %+v, want %+v", res.Position(), is, want)
 	}
 	return nil

@@ -242,7 +242,7 @@ func (q *pipe) seek(to loader.Cursor, f func() error) error {
 	if to.Position > q.program.Data.length(0) {
 		return nil
 	}
-	q.lost = q.lost || q.pf.State() != q.ld.StateAt(to)
+	q.lost = q.lost || !q.pf.State().Equal(q.ld.StateAt(to))
 	err := f()
 	q.lost = q.lost || err != nil
 	if pastTheEnd(q.program.Options, to) && !(q.closing.Load() && errors.Is(err, prefetch.ErrClosed)) {
@@ -312,14 +312,14 @@ func (q *pipe) check() error {
 // place requires that the cursor is behind what was delivered.
 func (q *pipe) place() error {
 	is, want := q.pf.State(), q.ld.StateAt(q.ref.at)
-	if is == want {
+	if is.Equal(want) {
 		return nil
 	}
 	before := *q.ref
 	for range 2 { // an iterable's epoch that has turned out to be over, or is to
 		if q.atEnd() {
 			q.ref.advance(q.ref.next())
-			if is == q.ld.StateAt(q.ref.at) {
+			if is.Equal(q.ld.StateAt(q.ref.at)) {
 				return nil
 			}
 		}

@@ -45,7 +45,7 @@ func (q *pipe) arrived(b prefetch.Batch) (*expected, error) {
 	q.ref.advance(o)
 	q.counted.Batches++
 	q.counted.Samples += int64(e.valid)
-	if is, want := q.pf.State(), q.ld.StateAt(q.ref.at); is != want {
+	if is, want := q.pf.State(), q.ld.StateAt(q.ref.at); !is.Equal(want) {
 		return nil, fmt.Errorf("in the body the state is %+v, want %+v", is, want)
 	}
 	return e, nil

@@ -100,7 +100,7 @@ func (l *looping) body(b prefetch.Batch, err error) (left bool, wrong error) {
 		return true, fmt.Errorf("the range goes on behind its error, with %w", err)
 	}
 	if err != nil {
-		if l.was != nil && q.pf.State() == q.ld.StateAt(*l.was) {
+		if l.was != nil && q.pf.State().Equal(q.ld.StateAt(*l.was)) {
 			q.ref.at = *l.was // the Seek has failed
 		}
 		q.crossed()

@@ -1,0 +1,137 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+)
+
+// pending is a sample that waits until the ranks have agreed on its batch.
+type pending struct {
+	encoder Encoder
+	place   rowPlace
+}
+
+// agreed fills batches where the ranks agree on each: its rows are together before it is
+// opened. It reports whether the run goes on.
+func (m *merger) agreed(ctx context.Context) bool {
+	defer m.forget()
+	for {
+		failed, ok := m.gather(ctx)
+		switch {
+		case !ok:
+			return false
+		case failed != nil:
+			if len(m.pending) == 0 || m.use(ctx) { // an earlier row may fail too
+				m.refuse(ctx, failed)
+			}
+			return false
+		}
+		going, err := m.vote(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
+			failed := m.outcome(err)
+			failed.Stage = StageAgree
+			m.refuse(ctx, failed)
+			return false
+		case !going:
+			return true
+		case !m.use(ctx):
+			return false
+		}
+		m.close(false)
+	}
+}
+
+// gather takes the samples of a batch, as many as there are. It reports false when ctx is
+// done.
+func (m *merger) gather(ctx context.Context) (failed *Error, ok bool) {
+	for len(m.pending) < m.run.loader.layout.batch {
+		s, e, ok := m.next(ctx)
+		switch {
+		case !ok:
+			return nil, false
+		case s == nil:
+			return nil, true
+		case e.kind == aFailure:
+			return m.failure(s, e), true
+		case e.kind == aFlush:
+			return m.failure(s, entry{stage: StageIterate, err: m.flush()}), true
+		}
+		at := position(s.taken.given-1, s.number, m.run.loader.shards)
+		m.pending = append(m.pending, pending{e.encoder, rowPlace{epoch: e.pass, position: at}})
+	}
+	return nil, true
+}
+
+// use opens a batch of what was gathered.
+func (m *merger) use(ctx context.Context) bool {
+	at := m.after().Position
+	if len(m.pending) > 0 {
+		at = m.pending[0].place.position
+	}
+	if !m.startAt(ctx, at) {
+		return false
+	}
+	for _, p := range m.pending {
+		m.batch.places[m.rows] = p.place
+		m.add(p.encoder)
+	}
+	clear(m.pending)
+	m.pending = m.pending[:0]
+	return true
+}
+
+// forget ends the samples that were gathered for a batch which there will not be.
+func (m *merger) forget() {
+	for _, p := range m.pending {
+		m.run.disposal.add(p.encoder, m.begin.Epoch, m.number(), p.place.position)
+	}
+	clear(m.pending)
+	m.pending = m.pending[:0]
+}
+
+// vote has the ranks agree on the next step. It reports whether they make it.
+func (m *merger) vote(ctx context.Context) (going bool, err error) {
+	l := m.run.loader
+	rows, batch := len(m.pending), l.layout.batch
+	least, most, err := m.ask(ctx, rows)
+	first := m.begin.Position == 0 && m.made == 0
+	switch {
+	case err != nil:
+		return false, err
+	case least < 0 || least > rows || most < rows || most > batch:
+		return false, fmt.Errorf("Agree returned a least of %d and a most of %d, where this rank has %d of at most %d", least, most, rows, batch)
+	case first && most == 0:
+		return false, m.none()
+	case l.options.Last != Drop:
+		return most > 0, nil
+	case first && least < batch:
+		return false, fmt.Errorf("%w: one of the ranks has %d, each takes %d", ErrTooFewSamples, least, batch)
+	}
+	return least == batch, nil
+}
+
+// ask calls Options.Agree. A panic there is an error, and runtime.Goexit is made the run's
+// failure at once: nothing is returned then.
+func (m *merger) ask(ctx context.Context, rows int) (least, most int, err error) {
+	m.epoch.Store(int64(m.begin.Epoch))
+	m.position.Store(m.after().Position)
+	m.agreeing.Store(m.sinceStart())
+	returned := false
+	defer func() {
+		m.agreeing.Store(0)
+		if returned {
+			return
+		}
+		if err = caught(recover()); err == errGoexit {
+			failed := m.outcome(err)
+			failed.Stage = StageAgree
+			m.refuse(ctx, failed)
+		}
+	}()
+	least, most, err = m.run.loader.options.Agree(ctx, rows)
+	returned = true
+	return least, most, err
+}

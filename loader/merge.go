@@ -1,0 +1,350 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// merger is the samples of a rank's shards on their way into batches, in the order of their
+// positions: of the shards that have not ended it takes one sample each, in the order of
+// their number, again and again. Which is next follows from how many each has given, and
+// from nothing else. It belongs to the dispatcher's goroutine.
+type merger struct {
+	intake
+	shards []*shard // the rank's, by number
+	alive  []*shard // those that have not ended
+	turn   int      // in alive: those before it have given more than level
+	level  int64    // how many samples a shard has given whose turn it is
+
+	running bool // the shards' goroutines were started
+	joined  sync.WaitGroup
+	cancel  context.CancelFunc
+	track   *track
+
+	begin   Cursor // of the epoch, or where the run began in it
+	made    int    // batches since
+	given   int64  // samples since
+	skipped int    // samples left out in the epoch, those before begin too
+	pending []pending
+}
+
+// merging makes the merger of a Run, and its shards.
+func (d *dispatcher) merging() *merger {
+	l := d.run.loader
+	m := &merger{intake: intake{dispatcher: d}}
+	ranks, batch := int(l.split.ranks), l.layout.batch
+	own := (l.shards - int(l.split.rank) + ranks - 1) / ranks
+	for i := int(l.split.rank); i < l.shards; i += ranks {
+		s := &shard{run: d.run, number: i}
+		s.queue.init(min(max(2*batch/own, 2), mostAhead))
+		if l.options.Skips {
+			s.scratch = newScratch(l)
+		}
+		m.shards = append(m.shards, s)
+	}
+	return m
+}
+
+// mostAhead is how many samples of a shard are read ahead at most.
+const mostAhead = 1024
+
+// merge opens the batches of one epoch of a Stream. It reports whether the run goes on.
+func (d *dispatcher) merge(ctx context.Context, at Cursor) bool {
+	m := d.merger
+	if !m.running {
+		m.launch(ctx, at)
+	}
+	m.begin, m.made, m.given, m.skipped = at, 0, 0, at.Skipped
+	defer m.abandon()
+	fill := m.flow
+	if m.asks() {
+		fill = m.agreed
+	}
+	if !fill(ctx) {
+		return false // loop ends the shards, when the end of the run is told
+	}
+	if m.run.loader.options.Steps == 0 {
+		m.end()
+	}
+	return true
+}
+
+// asks reports whether the ranks have to agree on each step.
+func (m *merger) asks() bool {
+	l := m.run.loader
+	return l.split.ranks > 1 && l.options.Steps == 0
+}
+
+// launch starts the shards' goroutines at a place.
+func (m *merger) launch(ctx context.Context, at Cursor) {
+	from := m.run.loader.marksAt(at)
+	m.track = newTrack(m.run.loader.normalize(at), from)
+	m.alive = m.alive[:0]
+	for i, s := range m.shards {
+		s.begin(m.track, i, from[i])
+		if !s.taken.ended {
+			m.alive = append(m.alive, s)
+		}
+	}
+	m.round()
+	ctx, m.cancel = context.WithCancel(ctx)
+	m.running = true
+	for i, s := range m.shards {
+		if s.taken.ended {
+			continue
+		}
+		m.run.live.Add(1)
+		m.joined.Add(1)
+		go func() { // ends with its shard, or with ctx; end waits for it
+			defer m.run.leave()
+			defer m.joined.Done()
+			s.loop(ctx, from[i])
+		}()
+	}
+}
+
+// end ends the shards' goroutines, waits for them, and discards what they have read ahead.
+func (m *merger) end() {
+	if !m.running {
+		return
+	}
+	m.cancel()
+	m.joined.Wait()
+	for _, s := range m.shards {
+		for e, ok := s.queue.take(); ok; e, ok = s.queue.take() {
+			m.discard(s, e)
+		}
+		s.queue.publish()
+	}
+	m.running = false
+}
+
+// discard ends a sample that no batch takes.
+func (m *merger) discard(s *shard, e entry) {
+	if e.kind == aSample {
+		at := position(s.taken.given, s.number, m.run.loader.shards)
+		m.run.disposal.add(e.encoder, m.begin.Epoch, m.number(), at)
+	}
+}
+
+// round begins a round: the turn of those that have given fewest.
+func (m *merger) round() {
+	m.turn, m.level = 0, maxSamples
+	for _, s := range m.alive {
+		m.level = min(m.level, s.taken.given)
+	}
+}
+
+// due is the shard whose turn it is, nil if all have ended.
+func (m *merger) due() *shard {
+	for len(m.alive) > 0 {
+		for ; m.turn < len(m.alive); m.turn++ {
+			if s := m.alive[m.turn]; s.taken.given == m.level {
+				return s
+			}
+		}
+		m.round()
+	}
+	return nil
+}
+
+// next takes what comes next: a sample, a flush or a failure. s is nil if all shards have
+// ended. It reports false when ctx is done.
+func (m *merger) next(ctx context.Context) (s *shard, e entry, ok bool) {
+	for {
+		if s = m.due(); s == nil {
+			return nil, e, true
+		}
+		if e, ok = s.queue.take(); !ok {
+			if e, ok = m.await(ctx, s); !ok {
+				return s, e, false
+			}
+		}
+		if e.skipped > 0 && !m.skip(s, &e) {
+			return s, e, true
+		}
+		switch e.kind {
+		case aSample:
+			s.taken.given++
+			s.taken.pass, s.taken.read = e.pass, e.read
+			m.turn++
+		case anEnd:
+			s.taken.ended = true
+			m.alive = slices.Delete(m.alive, m.turn, m.turn+1)
+			continue
+		}
+		return s, e, true
+	}
+}
+
+// await waits for a shard's next entry.
+func (m *merger) await(ctx context.Context, s *shard) (e entry, ok bool) {
+	m.epoch.Store(int64(m.begin.Epoch))
+	m.position.Store(position(s.taken.given, s.number, m.run.loader.shards))
+	m.iterating.Store(m.sinceStart())
+	defer m.iterating.Store(0)
+	for {
+		if s.queue.awaitMore() {
+			select {
+			case <-s.queue.more:
+			case <-ctx.Done():
+				return e, false
+			}
+		}
+		if e, ok = s.queue.take(); ok {
+			return e, true
+		}
+	}
+}
+
+// skip counts the samples that were left out before an entry. One too many makes a failure
+// of it.
+func (m *merger) skip(s *shard, e *entry) bool {
+	m.skipped += e.skipped
+	limit := m.run.loader.options.MaxSkipped
+	if limit == 0 || m.skipped <= limit {
+		return true
+	}
+	m.discard(s, *e)
+	*e = entry{kind: aFailure, stage: StageEncode, err: &SkipError{Max: limit, Err: e.err}}
+	return false
+}
+
+// flow fills batches as the samples come, until the epoch ends. It reports whether the run
+// goes on.
+func (m *merger) flow(ctx context.Context) bool {
+	for left := m.run.loader.stepsFrom(m.begin.Position); left > 0; {
+		s, e, ok := m.next(ctx)
+		switch {
+		case !ok:
+			return false
+		case s == nil:
+			return m.finish(ctx)
+		case e.kind == aFailure:
+			m.refuse(ctx, m.failure(s, e))
+			return false
+		case e.kind == aFlush:
+			if err := m.flush(); err != nil {
+				m.refuse(ctx, m.failure(s, entry{stage: StageIterate, err: err}))
+				return false
+			}
+			continue
+		}
+		if !m.take(ctx, s, e) {
+			return false
+		}
+		if m.rows == m.run.loader.layout.batch {
+			left--
+			m.close(left == 0)
+		}
+	}
+	return true
+}
+
+// flush delivers the rows that there are.
+func (m *merger) flush() error {
+	switch l := m.run.loader; {
+	case l.split.ranks > 1:
+		return fmt.Errorf("%w: with %d ranks, which must make equally many steps", errFlush, l.split.ranks)
+	case l.options.Steps > 0:
+		return fmt.Errorf("%w under Options.Steps, where every batch is full", errFlush)
+	case m.batch != nil:
+		m.close(false)
+	}
+	return nil
+}
+
+// take puts a sample into the batch under way, or into a new one.
+func (m *merger) take(ctx context.Context, s *shard, e entry) bool {
+	at := position(s.taken.given-1, s.number, m.run.loader.shards)
+	if m.batch == nil && !m.startAt(ctx, at) {
+		m.discard(s, e)
+		return false
+	}
+	m.batch.places[m.rows] = rowPlace{epoch: e.pass, position: at}
+	m.add(e.encoder)
+	return true
+}
+
+// startAt opens a batch whose first row is at a position.
+func (m *merger) startAt(ctx context.Context, at int64) bool {
+	return m.start(ctx, Filled{Epoch: m.begin.Epoch, Batch: m.number(), Position: at, After: m.after()})
+}
+
+// number is that of the next batch in its epoch.
+func (m *merger) number() int {
+	return int(m.begin.Position/m.run.loader.split.global()) + m.made
+}
+
+// after is the place behind the samples taken.
+func (m *merger) after() Cursor {
+	l := m.run.loader
+	at := Cursor{Epoch: m.begin.Epoch, Position: m.begin.Position + m.given*l.split.ranks, track: m.track}
+	if l.options.MaxSkipped > 0 {
+		at.Skipped = m.skipped
+	}
+	return at
+}
+
+// close lets the batch go.
+func (m *merger) close(last bool) {
+	m.given += int64(m.rows)
+	m.made++
+	after := m.after()
+	m.track.pass(m.run.loader.normalize(after), m.shards)
+	m.batch.filled.LastOfEpoch = last
+	m.seal(after)
+}
+
+// finish deals with what is left over when all shards have ended. It reports whether the
+// run goes on.
+func (m *merger) finish(ctx context.Context) bool {
+	l := m.run.loader
+	first := m.begin.Position == 0 && m.made == 0
+	switch {
+	case l.options.Steps > 0:
+		m.refuse(ctx, m.outcome(fmt.Errorf("%w: no shard of this rank gave any in a whole pass", ErrNoSamples)))
+		return false
+	case m.batch == nil && first:
+		m.refuse(ctx, m.outcome(m.none()))
+		return false
+	case m.batch == nil:
+		return true
+	case l.options.Last != Drop:
+		m.close(false)
+		return true
+	case first:
+		m.refuse(ctx, m.outcome(fmt.Errorf("%w: the shards gave %d, %s", ErrTooFewSamples, m.rows, l.split.takes())))
+		return false
+	}
+	m.batch.drop(m.run)
+	m.seal(m.batch.filled.After)
+	return true
+}
+
+// none is the failure of an epoch without samples.
+func (m *merger) none() error {
+	if m.skipped > 0 {
+		return fmt.Errorf("%w: all %d were left out", ErrNoSamples, m.skipped)
+	}
+	return fmt.Errorf("%w: all shards are empty", ErrNoSamples)
+}
+
+// outcome is a failure that no shard is to blame for.
+func (m *merger) outcome(err error) *Error {
+	return &Error{
+		Epoch: m.begin.Epoch, Batch: m.number(), Sample: -1, Position: m.after().Position,
+		Shard: -1, Stage: StageIterate, Err: err,
+	}
+}
+
+// failure is that of a shard at its next sample.
+func (m *merger) failure(s *shard, e entry) *Error {
+	at := position(s.taken.given, s.number, m.run.loader.shards)
+	return &Error{
+		Epoch: m.begin.Epoch, Batch: m.number(), Sample: int(at), Position: at,
+		Shard: s.number, Origin: e.origin, Stage: e.stage, Err: e.err,
+	}
+}

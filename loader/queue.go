@@ -1,0 +1,110 @@
+package loader
+
+import "sync/atomic"
+
+// entry is what a shard's goroutine has for the merger.
+type entry struct {
+	kind    kind
+	encoder Encoder // of a sample
+	pass    int
+	read    int64 // records of the pass up to here, from where the reader began
+	skipped int   // samples left out between the entry before and this one
+	err     error // a failure, or why the last of those was left out
+	origin  Origin
+	stage   string // of a failure
+}
+
+type kind uint8
+
+const (
+	aSample kind = iota
+	aFlush
+	aFailure // nothing comes behind it
+	anEnd    // of the shard, for good
+)
+
+// queue is what one shard has read ahead. One goroutine puts, another takes, and neither
+// takes a lock or wakes the other unless that one waits.
+type queue struct {
+	entries []entry
+
+	_    [128]byte
+	tail atomic.Int64 // entries put so far; the putter's
+	seen int64        // of head, by the putter
+	_    [128]byte
+	head atomic.Int64 // entries taken so far, published now and then; the taker's
+	took int64        // entries taken so far
+	_    [128]byte
+
+	// Set by who is about to wait, before its last look.
+	putterWaits, takerWaits atomic.Bool
+	room, more              chan struct{}
+}
+
+func (q *queue) init(size int) {
+	q.entries = make([]entry, size)
+	q.room, q.more = make(chan struct{}, 1), make(chan struct{}, 1)
+}
+
+// put appends an entry if there is room.
+func (q *queue) put(e entry) bool {
+	tail := q.tail.Load()
+	size := int64(len(q.entries))
+	if tail-q.seen == size {
+		if q.seen = q.head.Load(); tail-q.seen == size {
+			return false
+		}
+	}
+	q.entries[tail%size] = e
+	q.tail.Store(tail + 1)
+	if q.takerWaits.Load() && q.takerWaits.CompareAndSwap(true, false) {
+		wake(q.more)
+	}
+	return true
+}
+
+// awaitRoom announces that the putter waits on q.room, unless there is room by now.
+func (q *queue) awaitRoom() (waits bool) {
+	q.putterWaits.Store(true)
+	if q.tail.Load()-q.head.Load() == int64(len(q.entries)) {
+		return true
+	}
+	q.putterWaits.Store(false)
+	return false
+}
+
+// take removes the first entry, if there is one. A putter that waits is woken when half of
+// the queue is free, so that it then has something to do.
+func (q *queue) take() (e entry, ok bool) {
+	if q.took == q.tail.Load() {
+		return e, false
+	}
+	size := int64(len(q.entries))
+	at := &q.entries[q.took%size]
+	e = *at
+	*at = entry{} // what it refers to may be garbage from now on
+	q.took++
+	if q.took-q.head.Load() >= (size+1)/2 {
+		q.publish()
+	}
+	return e, true
+}
+
+// publish gives what was taken free.
+func (q *queue) publish() {
+	q.head.Store(q.took)
+	if q.putterWaits.Load() && q.putterWaits.CompareAndSwap(true, false) {
+		wake(q.room)
+	}
+}
+
+// awaitMore announces that the taker waits on q.more, unless there is more by now.
+func (q *queue) awaitMore() (waits bool) {
+	q.publish()
+	q.takerWaits.Store(true)
+	if q.took == q.tail.Load() {
+		return true
+	}
+	q.takerWaits.Store(false)
+	return false
+}
