@@ -72,10 +72,14 @@ var (
 	// Skip is returned by the encode function of a Stream for a sample that is to be left
 	// out. It is no failure: the next sample of the shard takes the place, and the sample
 	// is counted.
+	//
+	//lint:ignore ST1012 it is no failure, as io.EOF is none
 	Skip = errors.New("leat: skip this sample")
 	// Flush is returned by a ShardReader, and yielded by an iterator in place of an error,
 	// to have the samples before it delivered now: the batch that they are in ends with
 	// them. It is for live sources; if no sample waits to be delivered it does nothing.
+	//
+	//lint:ignore ST1012 likewise
 	Flush = errors.New("leat: flush")
 	// ErrNoMark is returned by ShardReader.AppendMark where a place can't be marked.
 	ErrNoMark = errors.New("leat: this place in the data has no mark")
