@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader/internal/mix"
 )
 
@@ -28,7 +29,8 @@ func NewScratch(fields []Field) (*Scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scratch{row: Row{layout: layout, mem: aligned(layout.Size()), asked: newFieldSet(len(fields))}}
+	s := &Scratch{row: newRow(layout, 0)}
+	s.row.mem = aligned(layout.Size())
 	s.row.random = rand.New(&s.row.source)
 	return s, nil
 }
@@ -50,6 +52,32 @@ func (s *Scratch) Begin(row *Row) *Row {
 // written, with the means of the loader: in builds with the tag invariants also if it was
 // written in part.
 func (s *Scratch) Written() error { return s.row.unwritten() }
+
+// Value borrows the elements that a sample has in the field of that name: of a ragged field
+// as many as were told. It is for a row in which the sample has been written, such as that of
+// a Scratch; else it is Column, which it is like in all other respects.
+func Value[T dtype.Element](r *Row, field string) []T {
+	all := Column[T](r, field)
+	f := &r.layout.fields[r.next-1]
+	if f.ragged < 0 {
+		return all
+	}
+	n := int(max(r.lengths[f.ragged], 0)) * int(f.element) / f.DType.Size()
+	return all[:n:n]
+}
+
+// CopyFrom copies a sample from another row to the fields of the same names, which must be
+// declared alike: all fields of that row, which must be written.
+func (r *Row) CopyFrom(from *Row) {
+	for i := range from.layout.Written() {
+		f := &from.layout.fields[i]
+		to := r.Bytes(f.Name)
+		if f.ragged >= 0 {
+			r.lengths[r.layout.fields[r.next-1].ragged] = from.lengths[f.ragged]
+		}
+		copy(to, from.used(i))
+	}
+}
 
 // Describe asks a dataset for its length and its fields, once each, and checks what New
 // would check of them: that there is a dataset, that its functions are not nil, that it is

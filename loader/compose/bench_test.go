@@ -2,6 +2,7 @@ package compose_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,13 @@ func (d nothing) Fields() []loader.Field {
 
 func (d nothing) Read(context.Context, int, *loader.Row) error { return nil }
 
+// other has a field of another name.
+type other struct{ nothing }
+
+func (other) Fields() []loader.Field {
+	return []loader.Field{{Name: "y", DType: dtype.Uint8, Shape: []int{0}}}
+}
+
 // BenchmarkRead is what a sample costs in a combination that moves no bytes.
 func BenchmarkRead(b *testing.B) {
 	const n = 100_000
@@ -37,6 +45,20 @@ func BenchmarkRead(b *testing.B) {
 		"Concat":  func() (loader.Dataset, error) { return compose.Concat(ds, ds, ds) },
 		"Shuffle": func() (loader.Dataset, error) { return compose.Shuffle(ds, 1) },
 		"Select":  func() (loader.Dataset, error) { return compose.Select(ds, n, func(_, i int) int { return n - 1 - i }) },
+		"Mix": func() (loader.Dataset, error) {
+			return compose.Mix(1, compose.UntilAllEnded, compose.Source{Dataset: ds, Weight: 3}, compose.Source{Dataset: nothing{n / 3}, Weight: 1})
+		},
+		"Mix/InOrder": func() (loader.Dataset, error) {
+			return compose.Mix(1, compose.UntilAllEnded, compose.Source{Dataset: ds, Weight: 3, InOrder: true}, compose.Source{Dataset: nothing{n / 3}, Weight: 1, InOrder: true})
+		},
+		"Weighted": func() (loader.Dataset, error) { return compose.Weighted(ds, slices.Repeat([]float64{1, 2}, n/2), n, 1) },
+		"Balanced": func() (loader.Dataset, error) { return compose.Balanced(ds, slices.Repeat([]int{1, 2, 3, 4}, n/4), 1) },
+		"ByLength": func() (loader.Dataset, error) { return compose.ByLength(ds, indices, 64, 1) },
+		"Zip":      func() (loader.Dataset, error) { return compose.Zip(ds, other{ds}) },
+		"Map": func() (loader.Dataset, error) {
+			return compose.Map(ds, ds.Fields(), func(context.Context, *loader.Row, *loader.Row) error { return nil })
+		},
+		"Retry": func() (loader.Dataset, error) { return compose.Retry(ds, compose.RetryOptions{}) },
 		"Split": func() (loader.Dataset, error) {
 			parts, err := compose.Split(ds, 1, 0.9, 0.1)
 			return parts[0], err

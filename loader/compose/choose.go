@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"time"
 
 	"github.com/leat-go/leat/loader"
 )
@@ -27,44 +28,6 @@ func Subset(ds loader.Dataset, indices []int) (loader.Dataset, error) {
 }
 
 func subset(k kind, p part, l *list) *mapping { return chosen(k, p, l.len(), l, l.hash()) }
-
-// list is indices of one part. They take four bytes each where that is enough.
-type list struct {
-	narrow []uint32
-	wide   []int
-}
-
-// newList makes room for n indices below length.
-func newList(length, n int) *list {
-	if int64(length) <= math.MaxUint32 {
-		return &list{narrow: make([]uint32, 0, n)}
-	}
-	return &list{wide: make([]int, 0, n)}
-}
-
-func (l *list) add(index int) {
-	if l.narrow != nil {
-		l.narrow = append(l.narrow, uint32(index))
-	} else {
-		l.wide = append(l.wide, index)
-	}
-}
-
-func (l *list) len() int { return len(l.narrow) + len(l.wide) }
-
-func (l *list) hash() uint64 {
-	if l.narrow != nil {
-		return hashInts(l.narrow)
-	}
-	return hashInts(l.wide)
-}
-
-func (l *list) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	if l.narrow != nil {
-		return 0, int(l.narrow[index]), pass
-	}
-	return 0, l.wide[index], pass
-}
 
 // Take has the first n samples of ds, or all of them if there are fewer.
 func Take(ds loader.Dataset, n int) (loader.Dataset, error) {
@@ -121,9 +84,9 @@ func (r *repetition) Part(pass uint64, index int) (part, at int, partPass uint64
 // Concat has the samples of all datasets, one dataset after the other. They must have the
 // same fields in the same order.
 func Concat(datasets ...loader.Dataset) (loader.Dataset, error) {
-	parts, err := newParts("Concat", datasets)
+	parts, err := newParts("Concat: datasets", datasets)
 	if err == nil {
-		err = alike("Concat", parts)
+		err = alike("Concat: datasets", parts)
 	}
 	if err != nil {
 		return nil, err
@@ -175,11 +138,11 @@ func (s selection) Part(pass uint64, index int) (part, at int, partPass uint64) 
 }
 
 // atLeast and atMost are an error if n is not in bounds.
-func atLeast(least int, parameter string, n int) error {
+func atLeast[T int | time.Duration](least T, parameter string, n T) error {
 	if n >= least {
 		return nil
 	}
-	return mistake(parameter, n, fmt.Sprintf("%d or more", least))
+	return mistake(parameter, n, fmt.Sprintf("%v or more", least))
 }
 
 func atMost(most int, parameter string, n int) error {

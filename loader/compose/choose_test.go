@@ -133,7 +133,7 @@ func TestMisuse(t *testing.T) {
 		"Repeat 0":           {one(compose.Repeat(ten, 0)), []string{"Repeat: times is 0, want 1 or more"}},
 		"Repeat overflows":   {one(compose.Repeat(ten, math.MaxInt)), []string{"Repeat: times", "ds has 10"}},
 		"Concat of nothing":  {one(compose.Concat()), []string{"Concat: datasets is empty"}},
-		"Concat of fields":   {one(compose.Concat(ten, shaped)), []string{"datasets[1]", "x uint8[2]", "x int64", "datasets[0]"}},
+		"Concat of fields":   {one(compose.Concat(ten, shaped)), []string{"datasets[1]", "x uint8[2]", "x int64, the fields of the first"}},
 		"Concat overflows":   {one(compose.Concat(long, long, long)), []string{"datasets[", "at most"}},
 		"Zip of one name":    {one(compose.Zip(ten, ten)), []string{"datasets[1]", "field x int64", "datasets[0]"}},
 		"Zip of lengths":     {one(compose.Zip(ten, column("y", 1))), []string{"datasets[1]", "1 samples", "10, as many as datasets[0]"}},

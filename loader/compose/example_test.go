@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strings"
+	"time"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
@@ -181,4 +183,141 @@ func ExampleZip() {
 	// [letter uint8 label int64]
 	// loader: Zip: datasets[1] is a dataset of 3 samples, want 2, as many as datasets[0] has
 	// loader: Zip: datasets[1] is a dataset with the field letter uint8, want a name that no field of datasets[0] has
+}
+
+// Capital letters.
+func ExampleMap() {
+	capitals, err := compose.Map(letters("retina"), letters("").Fields(), func(_ context.Context, in, out *loader.Row) error {
+		return loader.Write(out, "letter", loader.Value[byte](in, "letter")[0]-'a'+'A')
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(capitals, 1)
+	// Output:
+	// RETINA
+}
+
+func ExampleFilter() {
+	word := "retina"
+	vowels, err := compose.Filter(letters(word), func(i int) bool { return strings.ContainsRune("aeiou", rune(word[i])) })
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(vowels, 1)
+	// Output:
+	// eia
+}
+
+func ExampleFilterRead() {
+	vowels, err := compose.FilterRead(context.Background(), letters("retina"), func(_ context.Context, _ int, sample *loader.Row) (bool, error) {
+		return strings.ContainsRune("aeiou", rune(loader.Value[byte](sample, "letter")[0])), nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(vowels, 1)
+	// Output:
+	// eia
+}
+
+// Three of four letters are of the first word, at every moment. The second is short: it is
+// gone through several times, in another order each time.
+func ExampleMix() {
+	ds, err := compose.Mix(1, compose.UntilAllEnded,
+		compose.Source{Dataset: letters("abcdefghijkl"), Weight: 3, InOrder: true},
+		compose.Source{Dataset: letters("XYZ"), Weight: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 2)
+	// Output:
+	// aXbcdYefgZhijYkl
+	// aZbcdXefgYhijXkl
+
+}
+
+// The second word comes in at the seventh letter.
+func ExampleMixSteps() {
+	ds, err := compose.MixSteps(1, compose.Once,
+		[]compose.Step{{From: 0, Weights: []float64{1, 0}}, {From: 6, Weights: []float64{1, 1}}},
+		compose.Source{Dataset: letters("abcdefghi"), InOrder: true},
+		compose.Source{Dataset: letters("XYZ"), InOrder: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	// Output:
+	// abcdefXgYhZi
+
+}
+
+func ExampleWeighted() {
+	ds, err := compose.Weighted(letters("abc"), []float64{8, 1, 1}, 20, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 2)
+	// Output:
+	// aacaaaaaacaaaaaaaaaa
+	// aaaaaaaaaaaaabaaaabb
+
+}
+
+// The vowel and the consonants take turns.
+func ExampleBalanced() {
+	word := "strengths"
+	labels := make([]int, len(word))
+	labels[strings.Index(word, "e")] = 1
+	ds, err := compose.Balanced(letters(word), labels, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	// Output:
+	// tesenesegeretehe
+
+}
+
+// Samples of a batch of two are of similar length.
+func ExampleByLength() {
+	word := "918273645546372819" // each letter is the length of its sample
+	lengths := make([]int, len(word))
+	for i := range word {
+		lengths[i] = int(word[i] - '0')
+	}
+	ds, err := compose.ByLength(letters(word), lengths, 2, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 2)
+	// Output:
+	// 432156995678784312
+	// 554411872266338799
+
+}
+
+// timeout is an error that calls itself temporary.
+type timeout struct{}
+
+func (timeout) Error() string   { return "timeout" }
+func (timeout) Temporary() bool { return true }
+
+func ExampleRetry() {
+	attempts := 0
+	remote := loader.FromFunc(1, letters("").Fields(), func(_ context.Context, _ int, row *loader.Row) error {
+		if attempts++; attempts < 3 {
+			return timeout{}
+		}
+		return loader.Write(row, "letter", byte('a'))
+	})
+	ds, err := compose.Retry(remote, compose.RetryOptions{Wait: time.Millisecond})
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(ds, 1)
+	fmt.Println(attempts, "attempts")
+	// Output:
+	// a
+	// 3 attempts
 }

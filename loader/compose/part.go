@@ -41,16 +41,17 @@ func newPart(parameter string, ds loader.Dataset) (part, error) {
 	return p, nil
 }
 
-// newParts describes several; there must be one at least.
-func newParts(function string, datasets []loader.Dataset) ([]part, error) {
+// newParts describes several, which came in the parameter of that name; there must be one
+// at least.
+func newParts(parameter string, datasets []loader.Dataset) ([]part, error) {
 	if len(datasets) == 0 {
-		return nil, mistake(function+": datasets", "empty", "at least one dataset")
+		return nil, mistake(parameter, "empty", "at least one dataset")
 	}
 	parts := make([]part, len(datasets))
 	var errs []error
 	for i, ds := range datasets {
 		var err error
-		parts[i], err = newPart(fmt.Sprintf("%s: datasets[%d]", function, i), ds)
+		parts[i], err = newPart(fmt.Sprintf("%s[%d]", parameter, i), ds)
 		errs = append(errs, err)
 	}
 	return parts, errors.Join(errs...)
@@ -104,12 +105,12 @@ func mistake(parameter string, value any, want string) error {
 }
 
 // alike is an error that names both where two of the parts have other fields.
-func alike(function string, parts []part) error {
+func alike(parameter string, parts []part) error {
 	var errs []error
 	for i, p := range parts {
 		if !slices.EqualFunc(p.fields, parts[0].fields, equal) {
-			errs = append(errs, mistake(fmt.Sprintf("%s: datasets[%d]", function, i),
-				"a dataset of "+listed(p.fields), fmt.Sprintf("%s, the fields of datasets[0]", listed(parts[0].fields))))
+			errs = append(errs, mistake(fmt.Sprintf("%s[%d]", parameter, i),
+				"a dataset of "+listed(p.fields), fmt.Sprintf("%s, the fields of the first", listed(parts[0].fields))))
 		}
 	}
 	return errors.Join(errs...)

@@ -13,7 +13,7 @@ import (
 // is lent the whole row, in which the fields of the others stand too; their random numbers
 // follow one another.
 func Zip(datasets ...loader.Dataset) (loader.Dataset, error) {
-	parts, err := newParts("Zip", datasets)
+	parts, err := newParts("Zip: datasets", datasets)
 	if err != nil {
 		return nil, err
 	}
