@@ -109,7 +109,7 @@ func (d *Device) hostUses(op string, x span, w *witness, skip int) error {
 		w.seen.join(c.host)
 		seen = w.seen
 	}
-	f, found := c.find(d, []span{x}, seen, nil, by)
+	f, found := c.find(d, &c.shadow, []span{x}, seen, nil, by)
 	if x.write && !found {
 		c.shadow.drop(x.lo, x.hi) // the host has seen the end of all that was there
 	}

@@ -108,14 +108,14 @@ type finding struct {
 	recorded, new bool
 }
 
-// find looks for an access that one of the spans, by work that comes after seen, is
+// find looks in m for an access that one of the spans, by work that comes after seen, is
 // unordered with. The caller holds c.mu.
-func (c *Checker) find(d *Device, spans []span, seen clock, s *stream, by *site) (f finding, found bool) {
+func (c *Checker) find(d *Device, m *shadow, spans []span, seen clock, s *stream, by *site) (f finding, found bool) {
 	for _, x := range spans {
 		if x.hi <= x.lo {
 			continue
 		}
-		first, at, found := c.shadow.conflict(x.lo, x.hi, x.write, seen)
+		first, at, found := m.conflict(x.lo, x.hi, x.write, seen)
 		if !found {
 			continue
 		}
@@ -131,17 +131,17 @@ func (c *Checker) find(d *Device, spans []span, seen clock, s *stream, by *site)
 	return f, false
 }
 
-// note adds the spans to what is known of memory. The caller holds c.mu.
-func (c *Checker) note(s *stream, by *site, spans []span) {
+// note adds the spans to what m knows of memory. The caller holds c.mu.
+func (c *Checker) note(m *shadow, s *stream, by *site, spans []span) {
 	s.last++
 	s.seen.set(s.index, s.last)
 	for _, x := range spans {
 		if x.hi > x.lo {
-			c.shadow.add(access{stream: s, number: s.last, write: x.write, site: by, block: c.memory.find(x.lo)}, x.lo, x.hi, s.seen)
+			m.add(access{stream: s, number: s.last, write: x.write, site: by, block: c.memory.find(x.lo)}, x.lo, x.hi, s.seen)
 			c.changes++
 		}
 	}
-	if c.shadow.cells > 2*c.swept+sweepFrom {
+	if m == &c.shadow && c.shadow.cells > 2*c.swept+sweepFrom {
 		c.shadow.sweep(c.host)
 		c.swept = c.shadow.cells
 	}

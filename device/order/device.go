@@ -28,10 +28,13 @@ type Device struct {
 	handles map[driver.Stream]*handle
 	adopted map[uintptr]*stream // by native handle, for ever
 	events  map[driver.Event]*event
+	graphs  map[driver.Graph]*graph
+	execs   map[driver.Exec]*exec
 }
 
 var (
 	_ driver.Peer     = (*Device)(nil)
+	_ driver.Grapher  = (*Device)(nil)
 	_ driver.Wrapper  = (*Device)(nil)
 	_ driver.Observer = (*Device)(nil)
 )
@@ -42,6 +45,7 @@ func (c *Checker) Wrap(d driver.Device) *Device {
 	return &Device{
 		Device: d, checker: c, name: driver.DeviceName(d.Properties()),
 		handles: make(map[driver.Stream]*handle), adopted: make(map[uintptr]*stream), events: make(map[driver.Event]*event),
+		graphs: make(map[driver.Graph]*graph), execs: make(map[driver.Exec]*exec),
 	}
 }
 
@@ -112,6 +116,8 @@ func (d *Device) Close() error {
 	clear(d.handles)
 	clear(d.adopted)
 	clear(d.events)
+	clear(d.graphs)
+	clear(d.execs)
 	return d.ended(err)
 }
 
@@ -266,10 +272,11 @@ func (d *Device) Record(e driver.Event, h driver.Stream) error {
 	if s == nil || x == nil {
 		return nil
 	}
-	s.stream.submits()
+	of, _ := s.stream.place()
 	x.recorded = true
-	x.seen.copyOf(s.stream.seen)
-	s.stream.record(mark{s.stream.last, x.name, by})
+	x.capture = s.stream.capture
+	x.seen.copyOf(of.seen)
+	of.record(mark{of.last, x.name, by})
 	return nil
 }
 
@@ -287,7 +294,11 @@ func (d *Device) waited(h driver.Stream, of *Device, e driver.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s, x := d.handles[h], of.events[e]; s != nil && x != nil && x.recorded {
-		s.stream.seen.join(x.seen)
+		if x.capture != nil {
+			x.capture.join(s.stream)
+		}
+		by, _ := s.stream.place()
+		by.seen.join(x.seen)
 	}
 }
 
@@ -315,7 +326,7 @@ func (d *Device) eventSnapshot(e driver.Event) (seen clock, to *witness, ok bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x, ok := d.events[e]
-	if !ok || !x.recorded {
+	if !ok || !x.recorded || x.capture != nil {
 		return nil, nil, false
 	}
 	return c.snapshot(x.seen), x.witness, true

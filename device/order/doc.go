@@ -40,6 +40,9 @@
 //   - Work comes behind all that the host has seen the end of when it is submitted. The
 //     order of submission itself orders nothing between two streams.
 //   - A device that has ended, by a fault or by Close, does no more work.
+//   - In a graph what ordered the captured calls orders the nodes: their streams, and the
+//     waits among them. The whole of a launch takes its place in the launch's stream, and
+//     comes behind the earlier launches of the same device.Exec.
 //
 // These order nothing, though a driver may at times wait in them, or one could conclude
 // something from them: Alloc, Free and the like; Elapsed and Stream.Idle; copies from and
@@ -59,6 +62,11 @@
 // use is not freed and the call returns the report. Memory is known by its address:
 // when another library frees it and a new buffer gets the same address, what was
 // submitted for the old one is remembered, and the report names both.
+//
+// Captured calls are checked against each other when they are captured, and every launch
+// of the graph against all else, as if it made all their accesses: a report of
+// LaunchGraph names the node and where it was captured. A HostFunc in a graph shows the
+// host nothing; wait for an event that is recorded behind the launch.
 //
 // A stream that was made from another library's handle is one stream with every other
 // that is made of the same handle, for as long as the device is open.

@@ -7,7 +7,8 @@ import (
 
 // An Access is one of the two accesses of a report.
 type Access struct {
-	// Op is the call: "CopyH2D", "Free", "HostReads". Kernel is what Launch launched.
+	// Op is the call: "CopyH2D", "Free", "HostReads". Kernel is what Launch launched, and
+	// for LaunchGraph the node: its kernel or its call, and where that was captured.
 	Op, Kernel string
 	// Write is false for a read.
 	Write bool

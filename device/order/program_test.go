@@ -302,7 +302,7 @@ func newMachine(o order.Options) *machine {
 	return m
 }
 
-var anyKernel = &device.Kernel{Name: "any"}
+var anyKernel = &device.Kernel{Name: "any", Go: func(*device.Args) {}}
 
 func (m *machine) view(u use) device.View {
 	var v device.View

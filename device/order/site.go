@@ -26,6 +26,11 @@ func (c *Checker) here(op, kernel string, skip int) *site {
 	runtime.Callers(skip+2, key.stack[:])
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.site(key)
+}
+
+// site is the one of its kind. The caller holds the mutex.
+func (c *Checker) site(key site) *site {
 	s, ok := c.sites[key]
 	if !ok {
 		if len(c.sites) >= maxSites {
@@ -53,7 +58,7 @@ func (s *site) frames() []runtime.Frame {
 	begin := 0
 	for it := runtime.CallersFrames(s.stack[:n]); ; {
 		f, more := it.Next()
-		if strings.HasPrefix(f.Function, module+"device.") {
+		if strings.HasPrefix(f.Function, module+"device.") && !callsBack(f.Function) {
 			begin = len(all) + 1 // a wrapper calls no Stream's method
 		}
 		all = append(all, f)
@@ -68,6 +73,12 @@ func (s *site) frames() []runtime.Frame {
 		}
 	}
 	return all
+}
+
+// callsBack reports whether a function of package device calls its caller's code, whose
+// calls are then to be told by their own place.
+func callsBack(function string) bool {
+	return strings.EqualFold(function, module+"device.(*Stream).Capture") // the method and what it is made of
 }
 
 // library are the packages whose code is not the user's.

@@ -12,6 +12,9 @@ type stream struct {
 	seen clock
 	host uint64 // which version of the host's clock is in seen
 
+	capture *capture // nil unless its work is being captured
+	branch  *stream  // what is known of that work
+
 	records [recordsKept]mark // the newest, for reports; a ring
 	marks   int
 }
@@ -30,7 +33,8 @@ type event struct {
 	name     string
 	witness  *witness // whose the host's waits are, nil if everybody's
 	recorded bool
-	seen     clock // what its newest Record comes after
+	seen     clock    // what its newest Record comes after
+	capture  *capture // the Record's, nil if it was captured by none
 }
 
 // A handle is a name of a stream; one may have several.

@@ -26,9 +26,9 @@ func (d *Device) begin(op, kernel string, h driver.Stream, spans []span) (work, 
 		c.mu.Unlock()
 		return w, nil
 	}
-	s.stream.submits()
+	by, m := s.stream.place()
 	w.changes = c.changes
-	f, found := c.find(d, spans, s.stream.seen, s.stream, w.site)
+	f, found := c.find(d, m, spans, by.seen, by, w.site)
 	c.mu.Unlock()
 	if found {
 		return w, d.fail(op, c.report(f))
@@ -46,13 +46,14 @@ func (d *Device) submitted(w work, h driver.Stream, spans []span) error {
 		c.mu.Unlock()
 		return nil
 	}
-	s.stream.submits()
+	by, m := s.stream.place()
 	var f finding
 	found := false
 	if c.options.ListOnly || c.changes != w.changes {
-		f, found = c.find(d, spans, s.stream.seen, s.stream, w.site)
+		f, found = c.find(d, m, spans, by.seen, by, w.site)
 	}
-	c.note(s.stream, w.site, spans)
+	c.note(m, by, w.site, spans)
+	s.stream.keep(w.site, spans)
 	c.mu.Unlock()
 	if !found {
 		return nil
@@ -119,10 +120,14 @@ func (d *Device) Memset(s driver.Stream, dst driver.Address, value byte, bytes i
 	return d.submitted(w, s, spans[:])
 }
 
-// HostFunc shows the host the end of what was submitted to s before, when f runs.
+// HostFunc shows the host the end of what was submitted to s before, when f runs. As a
+// node of a graph it shows nothing: which launch it runs in it can't tell.
 func (d *Device) HostFunc(s driver.Stream, f func()) error {
 	seen, ok := d.streamSnapshot(s)
-	if !ok || f == nil {
+	if !ok || f == nil || d.captured(s) {
+		if ok {
+			d.checker.grant(seen, nil, false)
+		}
 		return d.ended(d.Device.HostFunc(s, f))
 	}
 	err := d.Device.HostFunc(s, func() {
