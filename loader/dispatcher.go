@@ -64,6 +64,8 @@ func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
 		epoch = d.iterate
 	case r.loader.stream != nil:
 		epoch = d.merge
+	case r.loader.replay != nil:
+		epoch = d.again
 	}
 	epochs := r.loader.options.Epochs
 	for epochs == 0 || at.Epoch < epochs {

@@ -32,6 +32,7 @@ type Loader struct {
 	shards      int          // which has so many,
 	single      *Layout      // and this of one sample
 	claimed     *atomic.Bool // whether a pipeline tells what is delivered
+	replay      []Filled     // or these batches, for ever
 }
 
 // New makes a Loader of a dataset. batchSize is the number of rows of one rank's
