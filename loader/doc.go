@@ -9,6 +9,8 @@
 //	Order               which sample is at which position of an epoch
 //	Cursor, State       a place in the data, and what must be saved to return to it
 //	Loader              all of the above with its Options: immutable, shareable
+//	Which, Exclusion    what a step is made of, told without reading, and what is left out
+//	Mesh, Piece         the ranks in a grid of axes, and their parts of a sequence
 //	Run                 one pass: a dispatcher and workers that fill slots of a Memory
 //	loader/source       where bytes come from: paths, globs, whatever an fs.FS holds
 //	loader/idx          IDX files, the format of MNIST
@@ -22,6 +24,9 @@
 // batch, so a step trains on the same samples for any number of them with the
 // same global batch. A sample's random numbers depend on the seed, the epoch and
 // its position. Workers, slots and scheduling change nothing.
+//
+// What is left out by Options.Exclude shifts nothing: see Exclusion. A batch size that
+// changes by Options.BatchSizes depends on the place alone.
 //
 // Every rank makes the same number of steps, known before the first: see
 // LastPolicy. With an Iterable, whose length nobody knows, this holds as long as
@@ -52,6 +57,9 @@
 // all batches before it. If several samples of a batch fail, it is the one at the lowest
 // position, whichever worker came first. Panics and runtime.Goexit in user code are
 // failures too.
+//
+// A Read under Options.ReadTimeout runs on a goroutine and in memory of its own, since
+// nothing can stop it: one that is late can write to no batch.
 //
 // # How a Run works
 //
