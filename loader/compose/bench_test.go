@@ -58,7 +58,8 @@ func BenchmarkRead(b *testing.B) {
 		"Map": func() (loader.Dataset, error) {
 			return compose.Map(ds, ds.Fields(), func(context.Context, *loader.Row, *loader.Row) error { return nil })
 		},
-		"Retry": func() (loader.Dataset, error) { return compose.Retry(ds, compose.RetryOptions{}) },
+		"CacheMemory": func() (loader.Dataset, error) { return compose.CacheMemory(nothing{n}, 1<<30) },
+		"Retry":       func() (loader.Dataset, error) { return compose.Retry(ds, compose.RetryOptions{}) },
 		"Split": func() (loader.Dataset, error) {
 			parts, err := compose.Split(ds, 1, 0.9, 0.1)
 			return parts[0], err

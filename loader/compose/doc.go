@@ -12,8 +12,9 @@
 //	Zip                      the fields of several datasets in one sample
 //	Map                      what a function makes of each sample
 //	Retry                    samples read again where that may help
+//	CacheMemory, CacheFile   samples kept, so that they are read once
 //
-// All but the last two choose samples and move no byte: the dataset at the bottom writes
+// All up to Zip choose samples and move no byte: the dataset at the bottom writes
 // into the batch. A sample costs tens of nanoseconds at most for each of them and no
 // memory, but for four bytes a sample of the dataset in Subset, Filter, Split, Balanced and
 // ByLength, and twelve in Weighted.
@@ -39,6 +40,6 @@
 // # Ownership
 //
 // A composition borrows its datasets for good, and asks for their length and fields once.
-// It closes nothing: who opened a dataset closes it when the loaders have ended. One
-// dataset may be part of several compositions.
+// It closes nothing: who opened a dataset closes it when the loaders have ended, and so
+// does who made a FileCache. One dataset may be part of several compositions.
 package compose

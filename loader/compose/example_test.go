@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,7 +25,7 @@ func letters(word string) loader.Dataset {
 
 // spell prints the letters of a dataset, a line an epoch.
 func spell(ds loader.Dataset, epochs int) {
-	ld, err := loader.New(ds, 4, loader.Options{Epochs: epochs})
+	ld, err := loader.New(ds, 4, loader.Options{Epochs: epochs, Workers: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -320,4 +322,58 @@ func ExampleRetry() {
 	// Output:
 	// a
 	// 3 attempts
+}
+
+// Each letter is read once, although there are three epochs.
+func ExampleCacheMemory() {
+	reads := 0
+	slow := loader.FromFunc(3, letters("").Fields(), func(_ context.Context, i int, row *loader.Row) error {
+		reads++ // a loader with one worker reads one sample at a time
+		return loader.Write(row, "letter", "abc"[i])
+	})
+	cache, err := compose.CacheMemory(slow, 1<<20)
+	if err != nil {
+		log.Fatal(err)
+	}
+	spell(cache, 3)
+	fmt.Println(reads, "reads, held:", cache.Stats().Held)
+	// Output:
+	// abc
+	// abc
+	// abc
+	// 3 reads, held: 3
+}
+
+// What is in the file is read from there in later runs too, until the version changes.
+func ExampleCacheFile() {
+	directory, err := os.MkdirTemp("", "cache")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(directory)
+	for _, version := range []string{"1", "1", "2"} {
+		cache, err := compose.CacheFile(letters("abc"), filepath.Join(directory, "letters"), version)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if reason := cache.Stats().Reason; reason != "" {
+			fmt.Println("built anew:", reason)
+		}
+		if err := cache.Build(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+		spell(cache, 1)
+		fmt.Println(cache.Stats().Reads, "reads, whole:", cache.Stats().Whole)
+		if err := cache.Close(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// abc
+	// 3 reads, whole: true
+	// abc
+	// 0 reads, whole: true
+	// built anew: it was made with version "1", this is "2"
+	// abc
+	// 3 reads, whole: true
 }
