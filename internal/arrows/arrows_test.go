@@ -11,6 +11,7 @@ import (
 	// What is looked at, so that the result of another state is not taken from the cache.
 	_ "github.com/leat-go/leat/device/auto"
 	_ "github.com/leat-go/leat/device/meter"
+	_ "github.com/leat-go/leat/loader/compose"
 	_ "github.com/leat-go/leat/loader/idx"
 	_ "github.com/leat-go/leat/loader/source"
 	_ "github.com/leat-go/leat/loader/stream"
@@ -64,6 +65,7 @@ const (
 var foreign = map[string][]string{
 	"dtype":          nil,
 	"loader":         nil,
+	"loader/compose": nil,
 	"loader/idx":     nil,
 	"loader/source":  nil,
 	"loader/stream":  nil,
