@@ -8,6 +8,7 @@
 //	Glob         those whose names match a pattern; Expand only writes the names out
 //	FS, GlobFS   files of an fs.FS: embedded ones, a zip archive, a folder
 //	Mapped       a path whose file is mapped into memory
+//	NewFile      a File for a Source of one's own
 //	Pool         any number of Files of which few are open
 //	ReadFull     all bytes of a range, or an error
 //	Reader       the lines of a File, in order, with their offsets

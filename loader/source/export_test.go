@@ -15,5 +15,5 @@ func MapLonger(path string, size int64) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHandle(path, Info{Size: size}, mapped, mapped.release), nil
+	return NewFile(path, Info{Size: size}, readsAt(mapped), mapped.release), nil
 }

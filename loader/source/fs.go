@@ -71,7 +71,7 @@ func (s inFS) Open(ctx context.Context) (File, error) {
 }
 
 // handle makes a File of an open one, and owns it from here on unless there is an error.
-func (s inFS) handle(ctx context.Context, f fs.File) (*handle, error) {
+func (s inFS) handle(ctx context.Context, f fs.File) (File, error) {
 	stat, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -84,13 +84,13 @@ func (s inFS) handle(ctx context.Context, f fs.File) (*handle, error) {
 		return nil, fmt.Errorf("it says that it has %d bytes", info.Size)
 	}
 	if body, ok := f.(io.ReaderAt); ok {
-		return newHandle(s.name, info, body, f.Close), nil
+		return NewFile(s.name, info, readsAt(body), f.Close), nil
 	}
 	data, err := contents(ctx, f, info.Size)
 	if err != nil {
 		return nil, err
 	}
-	return newHandle(s.name, info, bytes.NewReader(data), f.Close), nil
+	return NewFile(s.name, info, readsAt(bytes.NewReader(data)), f.Close), nil
 }
 
 // contents reads all of a file that says that it has size bytes. What memory there is

@@ -8,19 +8,37 @@ import (
 	"io/fs"
 )
 
-// handle is a File. It does what all kinds of files have in common; body reads inside of
-// the size, with the errors of io.ReaderAt.
+// NewFile makes a File of what a Source has of its own, and does the rest: sizes, the end,
+// contexts that are done, Close beside reads, and errors with the place.
+//
+// read fills p, which has at least one byte and lies inside of info.Size, with the bytes
+// from offset off on, and returns how many it has put there; fewer than all need an error,
+// in which io.EOF means that the file is shorter than it was. read may be called by several
+// goroutines at once, and should return when ctx is done, if it can. release gives back
+// what is held, after Close and behind the last read; it may be nil.
+func NewFile(name string, info Info, read func(ctx context.Context, p []byte, off int64) (int, error), release func() error) File {
+	if info.Size < 0 {
+		panic(fmt.Sprintf("source: NewFile of %s with a size of %d bytes", name, info.Size))
+	}
+	h := &handle{name: name, info: info, read: read}
+	if release == nil {
+		release = func() error { return nil }
+	}
+	h.uses.release = release
+	return h
+}
+
+// handle is what all kinds of files have in common.
 type handle struct {
 	name string
 	info Info
-	body io.ReaderAt
+	read func(ctx context.Context, p []byte, off int64) (int, error)
 	uses uses
 }
 
-func newHandle(name string, info Info, body io.ReaderAt, release func() error) *handle {
-	h := &handle{name: name, info: info, body: body}
-	h.uses.release = release
-	return h
+// readsAt is the function for NewFile of what knows no context.
+func readsAt(r io.ReaderAt) func(context.Context, []byte, int64) (int, error) {
+	return func(_ context.Context, p []byte, off int64) (int, error) { return r.ReadAt(p, off) }
 }
 
 func (h *handle) Name() string    { return h.name }
@@ -38,10 +56,10 @@ func (h *handle) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	if !h.uses.begin() {
 		return 0, h.failed(off, fs.ErrClosed)
 	}
-	defer h.uses.end() // the body may be a user's, and panic
+	defer h.uses.end() // read may be a user's, and panic
 	inside := int(min(int64(len(p)), max(0, h.info.Size-off)))
 	if inside > 0 {
-		n, err := h.body.ReadAt(p[:inside], off)
+		n, err := h.read(ctx, p[:inside], off)
 		if n != inside {
 			return h.short(n, inside, off, err)
 		}

@@ -46,7 +46,7 @@ func (f file) Open(ctx context.Context) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHandle(f.Name(), info, opened, opened.Close), nil
+	return NewFile(f.Name(), info, readsAt(opened), opened.Close), nil
 }
 
 // open opens the file, and says what it is.
