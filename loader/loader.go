@@ -81,6 +81,9 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	}
 	l, err := newLoader(it.Fields(), batchSize, o)
 	err = errors.Join(err, incomplete(it), o.forStreams("an Iterable"), o.inOrder("an Iterable"))
+	if o.ReadTimeout > 0 {
+		err = errors.Join(err, &OptionError{Option: "ReadTimeout", Value: o.ReadTimeout, Want: "0: it is for a Dataset or a Stream"})
+	}
 	once, _ := it.(*onePass)
 	if once != nil && o.Epochs > 1 {
 		err = errors.Join(err, &OptionError{Option: "Epochs", Value: o.Epochs, Want: "0 or 1: FromSeq gives its samples once, FromSeqFunc in every epoch"})
@@ -153,7 +156,6 @@ func (o Options) inOrder(data string) error {
 	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
 	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
 	refuse(o.OnError == Substitute, "OnError", o.OnError, "another policy")
-	refuse(o.ReadTimeout > 0, "ReadTimeout", o.ReadTimeout, "0")
 	refuse(len(o.BatchSizes) > 0, "BatchSizes", o.BatchSizes, "empty")
 	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
 	return errors.Join(errs...)
@@ -260,8 +262,9 @@ func (l *Loader) BatchSize() int { return l.layout.batch }
 func (l *Loader) Options() Options { return l.options }
 
 // Batches is the number of batches in the first epoch, the same on every rank, where it is
-// known: an Iterable's is not, nor a Stream's without Options.Steps. It is that of every epoch, unless Options.Exclude has steps
-// or Options.BatchSizes changes the batch size; BatchesFrom tells any epoch's.
+// known: an Iterable's is not, nor a Stream's without Options.Steps. It is that of every
+// epoch, unless Options.Exclude has steps or Options.BatchSizes changes the batch size;
+// BatchesFrom tells any epoch's.
 func (l *Loader) Batches() (n int, known bool) { return l.BatchesFrom(Cursor{}) }
 
 // BatchesFrom is the number of batches from a cursor to the end of its epoch, where it is

@@ -41,6 +41,7 @@ func (d *dispatcher) merging() *merger {
 		s.queue.init(min(max(2*batch/own, 2), mostAhead))
 		if l.options.Skips {
 			s.scratch = newScratch(l)
+			s.limit = newLimit(d.run, func() suspect { where, _ := s.suspect(); return where })
 		}
 		m.shards = append(m.shards, s)
 	}

@@ -111,11 +111,12 @@ type Options struct {
 	// Exclude leaves out samples and steps, of a Dataset only. It is a list so that it can
 	// grow: see Exclusion.
 	Exclude []Exclusion
-	// ReadTimeout is how long a Read of a Dataset may take. Then its context is cancelled,
-	// and the sample has failed with a *TimeoutError, without waiting for the Read to return:
-	// nothing that it does late reaches a batch. OnError says what becomes of it; a
-	// substitute has as much time again. Which samples are late no seed decides. 0 means no
-	// limit; a limit costs each sample about two microseconds and a copy of its bytes.
+	// ReadTimeout is how long a Read of a Dataset, or the encode function of a Stream, may
+	// take for a sample. Then its context is cancelled, and the sample has failed with a
+	// *TimeoutError, without waiting for the call to return: nothing that it does late
+	// reaches a batch. OnError says what becomes of it; a substitute has as much time again.
+	// Which samples are late no seed decides. 0 means no limit; a limit costs each sample
+	// about two microseconds and a copy of its bytes.
 	ReadTimeout time.Duration
 	// Skips says that the encode function of a Stream may return Skip for a sample that is
 	// to be left out. Then each shard's own goroutine encodes its samples, since only then

@@ -35,6 +35,7 @@ type shard struct {
 	skipped  int   // samples left out since the last entry
 	lastSkip error // why the last of them was
 	scratch  *scratch
+	limit    *limit // of Encode, nil if there is none
 	standing []byte // the mark when the reader last failed very often in a row,
 	stood    []byte // and the one before, whose memory is used again
 
@@ -66,6 +67,7 @@ func (s *shard) loop(ctx context.Context, from ShardMark) {
 		}
 		s.inside.Store(nil)
 		s.works(false)
+		s.limit.end()
 	}()
 	for next := false; s.readPass(ctx, from, next); next = true {
 		from = ShardMark{Pass: s.pass + 1}
@@ -326,10 +328,14 @@ func (s *shard) suspect() (suspect, bool) {
 		return suspect{}, false
 	}
 	at := s.position.at()
-	return suspect{
+	who := suspect{
 		epoch: int(s.run.dispatcher.epoch.Load()), number: int(at / s.run.loader.split.global()),
 		sample: int(at), position: at, shard: s.number + 1, stage: *stage, goroutine: s.goroutine.Load(),
-	}, true
+	}
+	if s.limit != nil && *stage == StageEncode {
+		who.goroutine = s.limit.goroutine.Load()
+	}
+	return who, true
 }
 
 // shardAt is the number of the shard that the sample at a position is of.

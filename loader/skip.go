@@ -145,7 +145,11 @@ func (s *shard) try(ctx context.Context, sample Encoder, to *encoded) (err error
 	row := &s.scratch.row
 	row.mem, row.epoch = to.row.mem, s.pass
 	row.move(0, s.at())
-	err = sample.Encode(ctx, row)
+	if s.limit != nil {
+		err = s.limit.encode(ctx, sample, row)
+	} else {
+		err = sample.Encode(ctx, row)
+	}
 	if err == nil {
 		err = row.unwritten()
 	}
@@ -167,7 +171,7 @@ func (s *shard) skip(ctx context.Context, stage string, err error, origin Origin
 		return false
 	}
 	switch {
-	case o.OnError != SkipFailed && !(stage == StageEncode && errors.Is(err, Skip)):
+	case hopeless(err) || o.OnError != SkipFailed && !(stage == StageEncode && errors.Is(err, Skip)):
 		return refuse(err)
 	case failures >= maxFailures && !s.gotOn():
 		return refuse(fmt.Errorf("the reader has failed %d times without getting on: %w", failures, err))

@@ -16,6 +16,7 @@ type suspect struct {
 	stage         string
 	goroutine     uint64
 	batch         *batch // that it may write to, nil outside of the workers
+	late          bool   // no batch waits for it any more
 }
 
 // suspects are the goroutines inside user code at this moment.
@@ -26,23 +27,7 @@ func (r *Run) suspects() []suspect {
 		if b == nil {
 			continue
 		}
-		s := suspect{
-			epoch: b.filled.Epoch, number: b.filled.Batch, position: w.position.at(),
-			stage: b.stage(), goroutine: w.goroutine.Load(), batch: b,
-		}
-		if r.loader.stream != nil {
-			s.sample, s.shard = int(s.position), r.loader.shardAt(s.position)+1
-			all = append(all, s)
-			continue
-		}
-		// A worker between claims may still show a row of another batch.
-		row := min(max(s.position-b.filled.Position, 0), r.loader.split.batch-1)
-		s.position = b.filled.Position + row
-		s.sample = b.sample(int(row))
-		if standIn := w.standIn.Load(); standIn >= 0 {
-			s.sample = int(standIn)
-		}
-		all = append(all, s)
+		all = append(all, w.suspect(b))
 	}
 	d := r.dispatcher
 	s := suspect{epoch: int(d.epoch.Load()), position: d.position.Load(), goroutine: d.goroutine.Load()}
@@ -73,6 +58,30 @@ func (r *Run) suspects() []suspect {
 		all = append(all, s)
 	}
 	return all
+}
+
+// suspect is the worker, which is at a row of b.
+func (w *worker) suspect(b *batch) suspect {
+	s := suspect{
+		epoch: b.filled.Epoch, number: b.filled.Batch, position: w.position.at(),
+		stage: b.stage(), goroutine: w.goroutine.Load(), batch: b,
+	}
+	if w.limit != nil {
+		s.goroutine = w.limit.goroutine.Load()
+	}
+	l := w.run.loader
+	if l.stream != nil {
+		s.sample, s.shard = int(s.position), l.shardAt(s.position)+1
+		return s
+	}
+	// A worker between claims may still show a row of another batch.
+	row := min(max(s.position-b.filled.Position, 0), l.split.batch-1)
+	s.position = b.filled.Position + row
+	s.sample = b.sample(int(row))
+	if standIn := w.standIn.Load(); standIn >= 0 {
+		s.sample = int(standIn)
+	}
+	return s
 }
 
 // stuck is the report that a suspect has not returned in time.
@@ -141,6 +150,9 @@ func (r *Run) stalled(began time.Time) error {
 	cause := &StallError{Timeout: timeout, Age: age}
 	var culprit *suspect
 	for _, s := range r.suspects() {
+		if s.late {
+			continue
+		}
 		mine := s.stage == StageIterate || s.stage == StageAgree || s.batch != nil && s.batch == r.head ||
 			s.shard > 0 && s.batch == nil
 		if s.stage == StageClose { // no batch waits for it, but the iterator may

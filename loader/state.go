@@ -65,10 +65,10 @@ type State struct {
 	// each rank has a number of its own and a State is the same on all of them: a rank
 	// that is restored in another process begins to count at 0.
 	Substituted int `json:"substituted,omitempty"`
-	// Excluded is a hash of Options.Exclude, 0 if that is empty.
-	Excluded uint64 `json:"excluded,string,omitempty"`
 	// Skipped is likewise Cursor.Skipped.
 	Skipped int `json:"skipped,omitempty"`
+	// Excluded is a hash of Options.Exclude, 0 if that is empty.
+	Excluded uint64 `json:"excluded,string,omitempty"`
 	// Steps is Options.Steps. Where one run has it and another not, neither goes on from
 	// the other's State.
 	Steps int `json:"steps,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,13 +14,13 @@ import (
 // memory of its own.
 const maxLate = 64
 
-// TimeoutError is a Read that took longer than Options.ReadTimeout. The Error or the
-// Substitution around it names the sample.
+// TimeoutError is a sample whose Read, or Encode, took longer than Options.ReadTimeout. The
+// Error, the Substitution or the Skipped around it names the sample.
 type TimeoutError struct {
 	// Timeout is the option.
 	Timeout time.Duration
 	// Late is how many Reads were late at that moment and had not returned, this one
-	// included. With more than 64 of them the run ends, also under Substitute.
+	// included. With more than 64 of them the run ends, whatever OnError says.
 	Late int
 	// Stack is where the Read hung, nil if it returned meanwhile.
 	Stack []byte
@@ -43,56 +44,72 @@ func hopeless(err error) bool {
 	return ok && e.Late > maxLate
 }
 
-// timed is a worker's Dataset under Options.ReadTimeout.
+// limit is Options.ReadTimeout for one goroutine that has samples read: a worker, or a
+// shard. For a Dataset it is the Dataset with the limit.
 //
 // A Read can't be stopped: it may ignore its context, and go on to write to its row. So it
 // runs on a goroutine of its own, the reader, into memory of its own, from which the row is
 // copied when it has returned in time. One that has not is left alone with both: it can
-// write to no batch, nobody waits for it but Close, and the worker takes another reader.
+// write to no batch, nobody waits for it but Close, and the next sample has another reader.
 // This costs a sample the hand-over to another goroutine and a copy.
-type timed struct {
-	Dataset
-	worker *worker
-	timer  *time.Timer
-	reader *reader // nil before the first Read, and after a late one
+type limit struct {
+	Dataset   // nil for a Stream
+	run       *Run
+	where     func() suspect // the sample that is being read
+	timer     *time.Timer
+	reader    *reader       // nil before the first Read, and after a late one
+	goroutine atomic.Uint64 // the reader's
 }
 
-func newTimed(w *worker) *timed {
-	t := &timed{Dataset: w.run.loader.dataset, worker: w, timer: time.NewTimer(time.Hour)}
-	t.timer.Stop()
-	return t
+// newLimit makes the limit, nil if there is none.
+func newLimit(r *Run, where func() suspect) *limit {
+	if r.loader.options.ReadTimeout == 0 {
+		return nil
+	}
+	l := &limit{Dataset: r.loader.dataset, run: r, where: where, timer: time.NewTimer(time.Hour)}
+	l.timer.Stop()
+	return l
 }
 
 // Read implements Dataset.
-func (t *timed) Read(ctx context.Context, index int, row *Row) error {
-	if t.reader == nil {
-		t.reader = t.start(ctx, row)
+func (l *limit) Read(ctx context.Context, index int, row *Row) error {
+	return l.ask(ctx, request{index: index}, row)
+}
+
+// encode is sample.Encode with the limit.
+func (l *limit) encode(ctx context.Context, sample Encoder, row *Row) error {
+	return l.ask(ctx, request{encoder: sample}, row)
+}
+
+// ask has the reader read a sample.
+func (l *limit) ask(ctx context.Context, q request, row *Row) error {
+	if l.reader == nil {
+		l.reader = l.start(ctx, row)
 	}
-	r := t.reader
+	r := l.reader
 	r.row.epoch = row.epoch
 	r.row.move(0, row.position)
-	t.timer.Reset(t.worker.run.loader.options.ReadTimeout)
-	r.requests <- index
+	l.timer.Reset(l.run.loader.options.ReadTimeout)
+	r.requests <- q
 	select {
 	case err := <-r.done:
-		t.timer.Stop()
-		return t.returned(err, row)
-	case <-t.timer.C:
+		l.timer.Stop()
+		return l.returned(err, row)
+	case <-l.timer.C:
 	}
 	select {
 	case err := <-r.done: // at the last moment
-		return t.returned(err, row)
+		return l.returned(err, row)
 	default:
 	}
-	t.reader = nil
-	return r.leave(index)
+	return l.leave()
 }
 
 // returned deals with a Read that has returned in time.
-func (t *timed) returned(err error, row *Row) error {
-	r := t.reader
-	if err == errGoexit { // does to the worker what it does without a time limit
-		t.reader = nil
+func (l *limit) returned(err error, row *Row) error {
+	r := l.reader
+	if err == errGoexit { // does to the caller what it does without a limit
+		l.reader = nil
 		runtime.Goexit()
 	}
 	if err == nil {
@@ -104,83 +121,89 @@ func (t *timed) returned(err error, row *Row) error {
 	return err
 }
 
+// leave leaves the reader alone with a late Read, whose context it cancels.
+func (l *limit) leave() *TimeoutError {
+	r := l.reader
+	l.reader = nil
+	e := &TimeoutError{Timeout: l.run.loader.options.ReadTimeout, Stack: stackOf(l.goroutine.Load())}
+	e.Late = l.run.lateReads.add(r, l.where())
+	r.cancel(e)
+	close(r.requests)
+	return e
+}
+
 // end lets the reader end.
-func (t *timed) end() {
-	if t.reader != nil {
-		close(t.reader.requests)
-		t.reader = nil
+func (l *limit) end() {
+	if l != nil && l.reader != nil {
+		close(l.reader.requests)
+		l.reader = nil
 	}
 }
 
-// reader reads one sample after the other for a worker: one goroutine, counted by the Run.
-// It ends when requests is closed, or when a Read calls runtime.Goexit.
+// reader reads one sample after the other for others: one goroutine, counted by the Run. It
+// ends when requests is closed, or when a Read calls runtime.Goexit.
 type reader struct {
-	worker   *worker
-	row      Row // the worker's until it sends a request, and again when done has the answer
+	run      *Run
+	row      Row // the caller's until it sends a request, and again when done has the answer
 	cancel   context.CancelCauseFunc
-	requests chan int
-	done     chan error
-	ended    bool // guarded by lateReads
+	requests chan request
+	done     chan error // has room for what nobody waits for any more
+	ended    bool       // guarded by lateReads
+}
+
+// request is a sample: of a Dataset its index.
+type request struct {
+	encoder Encoder // else nil
+	index   int
 }
 
 // start starts a reader of samples like row's.
-func (t *timed) start(ctx context.Context, row *Row) *reader {
-	layout, err := NewLayout(row.layout.names()[:row.layout.written], 1)
+func (l *limit) start(ctx context.Context, row *Row) *reader {
+	layout, err := NewLayout(row.layout.names(), 1)
 	if err != nil {
 		panic(err) // a batch of several has room
 	}
-	r := &reader{worker: t.worker, row: newRow(layout, row.seed), requests: make(chan int), done: make(chan error, 1)}
+	r := &reader{run: l.run, row: newRow(layout, row.seed), requests: make(chan request), done: make(chan error, 1)}
 	r.row.mem, r.row.random = aligned(layout.Size()), rand.New(&r.row.source)
 	ctx, r.cancel = context.WithCancelCause(ctx)
-	t.worker.run.live.Add(1)
-	go r.loop(ctx)
+	l.run.live.Add(1)
+	go r.loop(ctx, &l.goroutine)
 	return r
 }
 
-// loop reads what is asked for. done has room for what nobody waits for any more.
-func (r *reader) loop(ctx context.Context) {
-	run, ended := r.worker.run, false
-	defer run.leave()
+// loop reads what is asked for.
+func (r *reader) loop(ctx context.Context, goroutine *atomic.Uint64) {
+	ended := false
+	defer r.run.leave()
 	defer r.cancel(nil)
 	defer func() {
 		if !ended {
 			r.done <- errGoexit
 		}
-		run.lateReads.remove(r)
+		r.run.lateReads.remove(r)
 	}()
-	r.worker.goroutine.Store(goroutineID())
-	for index := range r.requests {
-		r.done <- r.read(ctx, index)
+	goroutine.Store(goroutineID())
+	for q := range r.requests {
+		r.done <- r.read(ctx, q)
 	}
 	ended = true
 }
 
 // read reads one sample and turns a panic into an error. Goexit goes on.
-func (r *reader) read(ctx context.Context, index int) (err error) {
+func (r *reader) read(ctx context.Context, q request) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
 			err = caught(recover())
 		}
 	}()
-	err = r.worker.run.loader.dataset.Read(ctx, index, &r.row)
+	if q.encoder != nil {
+		err = q.encoder.Encode(ctx, &r.row)
+	} else {
+		err = r.run.loader.dataset.Read(ctx, q.index, &r.row)
+	}
 	returned = true
 	return err
-}
-
-// leave leaves a reader alone with its late Read, whose context it cancels.
-func (r *reader) leave(index int) *TimeoutError {
-	w := r.worker
-	b := w.at.Load()
-	s := suspect{
-		epoch: b.filled.Epoch, number: b.filled.Batch, sample: index, position: r.row.position,
-		stage: StageRead, goroutine: w.goroutine.Load(),
-	}
-	e := &TimeoutError{Timeout: w.run.loader.options.ReadTimeout, Stack: stackOf(s.goroutine)}
-	e.Late = w.run.lateReads.add(r, s)
-	r.cancel(e)
-	close(r.requests)
-	return e
 }
 
 // lateReads are the Reads that were not waited for any longer, and that have not returned.
@@ -197,6 +220,7 @@ func (l *lateReads) add(r *reader, s suspect) int {
 		l.reads = make(map[*reader]suspect)
 	}
 	if !r.ended {
+		s.late, s.batch = true, nil
 		l.reads[r] = s
 	}
 	return len(l.reads)

@@ -19,7 +19,8 @@ type worker struct {
 	run      *Run
 	reserved bool // whether it stands aside where there is no processor for it
 
-	dataset    Dataset // the loader's, or around it a *timed
+	dataset    Dataset // the loader's, or limit
+	limit      *limit  // nil if there is none
 	row        Row
 	pace       pace
 	claim      span       // the rows at hand; those that are given back are taken off
@@ -50,8 +51,10 @@ type worker struct {
 func newWorker(r *Run, reserved bool) *worker {
 	w := &worker{run: r, reserved: reserved, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
 	w.dataset = r.loader.dataset
-	if r.loader.options.ReadTimeout > 0 {
-		w.dataset = newTimed(w)
+	if !r.loader.options.Skips { // else the shards have it
+		if w.limit = newLimit(r, func() suspect { return w.suspect(w.at.Load()) }); w.limit != nil {
+			w.dataset = w.limit
+		}
 	}
 	w.pace.rows = 1
 	w.row = newRow(r.loader.layout, r.loader.options.Seed)
@@ -71,9 +74,7 @@ func (w *worker) loop(ctx context.Context) {
 			go w.loop(ctx)
 			return
 		}
-		if t, ok := w.dataset.(*timed); ok {
-			t.end()
-		}
+		w.limit.end()
 		w.run.leave()
 	}()
 	for {
@@ -206,7 +207,11 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 				w.origin = originOf(sample) // Encode may give the sample away
 			}
 			w.item, _ = sample.(*item)
-			err = sample.Encode(ctx, &w.row)
+			if w.limit != nil {
+				err = w.limit.encode(ctx, sample, &w.row)
+			} else {
+				err = sample.Encode(ctx, &w.row)
+			}
 		} else if excluding {
 			err = w.readOther(ctx, b, row)
 		} else {
