@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -22,8 +23,10 @@ func ParallelMap[T, U any](s Stream[T], workers int, f func(ctx context.Context,
 		if err != nil {
 			return nil, err
 		}
-		p := &parallel[T, U]{up: up, f: f, workers: workers, base: given(m.At), since: m.Read}
-		_, p.lost = up.AppendMark(nil)
+		p := &parallel[T, U]{up: up, f: f, workers: workers, base: slices.Clone(given(m.At)), since: m.Read}
+		if p.base == nil {
+			_, p.lost = up.AppendMark(nil) // whether it has marks at all
+		}
 		p.ctx, p.cancel = context.WithCancel(ctx)
 		return p, nil
 	}, check(workers >= 1 && workers <= maxWorkers, "ParallelMap", "workers", workers, "1 to "+strconv.Itoa(maxWorkers)),

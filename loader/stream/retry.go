@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leat-go/leat/loader"
@@ -52,7 +53,7 @@ func Retry[T any](s Stream[T], o RetryOptions) Stream[T] {
 	mistakes := o.mistakes()
 	o = o.withDefaults()
 	return then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
-		r := &retrying[T]{options: o, base: mark, open: func(ctx context.Context, mark []byte) (Reader[T], error) {
+		r := &retrying[T]{options: o, base: slices.Clone(mark), open: func(ctx context.Context, mark []byte) (Reader[T], error) {
 			return s.open(ctx, pass, shard, mark)
 		}, ctx: ctx}
 		return r, r.retry(ctx, r.reopen(ctx), func() error { return r.reopen(ctx) })

@@ -171,7 +171,7 @@ func TestShuffleRefusesMarks(t *testing.T) {
 		`{"drawn":1,"at":null,"from":3,"read":2}`,
 		`{"drawn":1,"at":31,"from":0,"read":5}`,
 		`{"drawn":1,"at":{},"from":0,"read":5}`,
-		`{"drawn":1,"at":null,"from":0,"read":5,"failed":[[5,1]]}`,
+		`{"drawn":1,"at":null,"from":0,"read":5,"failed":[[6,1]]}`,
 		`{"drawn":1,"at":null,"from":0,"read":5,"failed":[[1,9223372036854775807]]}`,
 		`{"drawn":1,"at":null,"from":0,"read":5,"failed":[[1,1],[0,1]]}`,
 	} {

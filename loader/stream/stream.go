@@ -48,7 +48,7 @@ type Stream[T any] struct {
 type opener[T any] func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error)
 
 // New makes a Stream of a function that opens a shard, under the rules of
-// loader.Stream.Open. mark is nil at the beginning.
+// loader.Stream.Open. mark is nil at the beginning, and borrowed until open returns.
 func New[T any](shards int, open func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error)) Stream[T] {
 	var errs []error
 	if shards < 1 {

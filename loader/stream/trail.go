@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/leat-go/leat/loader"
@@ -14,14 +15,16 @@ import (
 // them: marks of places before them. So the operator's own mark needs none of the items, only
 // how many to read again.
 //
-// Items are counted. A record that failed is no item, but lies between two: it is passed
-// over again, whatever becomes of it then. One behind the last item is not counted yet: it
-// may be the failure of the reader and not of a record. So a mark that is taken behind a
-// failure may have the failure come again.
+// Items are counted. A record that failed is no item, but lies between two, or between the
+// last and the end: it is passed over again, whatever becomes of it then. Before the next item
+// or the end is known it is not counted: it may be the failure of the reader and not of a
+// record. So a mark that is taken behind a failure may have the failure come again; behind an
+// item that an operator gives it may not, and each must have called next for it until it knew.
 type trail[T any] struct {
 	up     Reader[T]
-	items  int64   // how many have been read since the shard's beginning
-	failed int64   // how many records have failed behind the last item
+	items  int64 // how many have been read since the shard's beginning
+	failed int64 // how many records have failed behind the last item, as far as is known
+	ended  bool
 	every  int64   // items between two places
 	places []place // the oldest first, at least one
 	gaps   []gap   // behind the oldest place, in order
@@ -34,7 +37,7 @@ type place struct {
 	mark  []byte
 }
 
-// gap is a number of records that failed, in front of an item.
+// gap is a number of records that failed, in front of an item or of the end.
 type gap struct{ item, n int64 }
 
 // trailMark is the part of an operator's mark that appendTo makes.
@@ -45,18 +48,22 @@ type trailMark struct {
 	Failed [][2]int64 `json:"failed,omitempty"`
 }
 
-// newTrail is for a reader that was opened at mark, before which there are items.
+// newTrail is for a reader that was opened at mark, before which there are items. The memory
+// of mark may be others' too; that of places is written to.
 func newTrail[T any](up Reader[T], items int64, mark []byte, every int64) *trail[T] {
-	t := &trail[T]{up: up, items: items, every: max(1, every), places: []place{{items: items, mark: mark}}}
-	if _, err := up.AppendMark(nil); err != nil {
-		t.lost = err
+	t := &trail[T]{up: up, items: items, every: max(1, every), places: []place{{items: items, mark: slices.Clone(mark)}}}
+	if mark == nil {
+		_, t.lost = up.AppendMark(nil) // whether it has marks at all
 	}
 	return t
 }
 
 // next is up's Next, counted.
 func (t *trail[T]) next(ctx context.Context) (Item[T], bool, error) {
-	if t.items-t.places[len(t.places)-1].items >= t.every && t.failed == 0 && t.lost == nil {
+	if t.ended {
+		return Item[T]{}, false, nil
+	}
+	if t.items-t.places[len(t.places)-1].items >= t.every {
 		t.keepPlace()
 	}
 	item, ok, err := t.up.Next(ctx)
@@ -65,17 +72,29 @@ func (t *trail[T]) next(ctx context.Context) (Item[T], bool, error) {
 	case err != nil:
 		t.failed++
 	case ok:
-		if t.failed > 0 {
-			t.gaps = append(t.gaps, gap{item: t.items, n: t.failed})
-			t.failed = 0
-		}
+		t.passed(t.failed)
 		t.items++
+	default:
+		t.passed(t.failed)
+		t.ended = true
 	}
 	return item, ok && err == nil, err
 }
 
-// keepPlace keeps the place where up stands. The memory is that of forgotten ones.
+// passed counts records that failed behind the last item.
+func (t *trail[T]) passed(n int64) {
+	if t.failed = 0; n > 0 {
+		t.gaps = append(t.gaps, gap{item: t.items, n: n})
+	}
+}
+
+// keepPlace keeps the place where up stands, if it is one behind an item. The memory is that
+// of forgotten ones.
 func (t *trail[T]) keepPlace() {
+	g := len(t.gaps)
+	if t.lost != nil || t.failed > 0 || g > 0 && t.gaps[g-1].item == t.items {
+		return
+	}
 	n := len(t.places)
 	if cap(t.places) > n {
 		t.places = t.places[:n+1]
@@ -175,10 +194,10 @@ func (m trailMark) check(operator string) ([]byte, error) {
 	at, err := inner(operator, m.At)
 	err = errors.Join(err,
 		outside(operator, "from", m.From, 0, math.MaxInt64),
-		outside(operator, "read", m.Read, 0, math.MaxInt64-max(0, m.From)))
+		outside(operator, "read", m.Read, 0, math.MaxInt64-1-max(0, m.From)))
 	last := int64(-1)
 	for _, f := range m.Failed {
-		err = errors.Join(err, outside(operator, "failed", f[0], last+1, m.Read-1), outside(operator, "failed", f[1], 1, mostFailed))
+		err = errors.Join(err, outside(operator, "failed", f[0], last+1, m.Read), outside(operator, "failed", f[1], 1, mostFailed))
 		last = f[0]
 	}
 	return at, err
@@ -186,13 +205,15 @@ func (m trailMark) check(operator string) ([]byte, error) {
 
 // again reads what lies between m's place and its end.
 func (t *trail[T]) again(ctx context.Context, operator string, m trailMark, each func(int64, Item[T]) error) error {
-	for i := range m.Read {
+	for i := range m.Read + 1 {
 		if len(m.Failed) > 0 && m.Failed[0][0] == i {
 			if err := t.pass(ctx, operator, m.Failed[0][1]); err != nil {
 				return err
 			}
-			t.failed = m.Failed[0][1]
 			m.Failed = m.Failed[1:]
+		}
+		if i == m.Read {
+			break
 		}
 		item, err := t.read(ctx, operator)
 		if err != nil {
@@ -219,6 +240,7 @@ func (t *trail[T]) pass(ctx context.Context, operator string, n int64) error {
 			return err
 		}
 	}
+	t.passed(n)
 	return nil
 }
 
