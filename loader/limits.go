@@ -46,8 +46,13 @@ func required(option string, v any, want string) error {
 // incomplete reports the functions that a Dataset or an Iterable of this package was
 // not given: FromSlice and its like return no error.
 func incomplete(data any) error {
-	if d, ok := data.(interface{ missing() error }); ok {
+	switch d := data.(type) {
+	case interface{ missing() error }:
 		return d.missing()
+	case Stream:
+		if d, ok := d.(interface{ Err() error }); ok {
+			return d.Err()
+		}
 	}
 	return nil
 }

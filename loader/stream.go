@@ -13,6 +13,9 @@ import (
 // The number of shards is part of the order and of a State: a run goes on only with as
 // many as it began with, by any number of ranks up to that. A shard belongs to one rank,
 // which reads all of it.
+//
+// One that has a method Err() error is asked by NewStream whether there were mistakes in its
+// making.
 type Stream interface {
 	// Fields describes one sample. It is asked once.
 	Fields() []Field

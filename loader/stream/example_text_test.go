@@ -11,6 +11,7 @@ import (
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/source"
 	"github.com/leat-go/leat/loader/stream"
+	"github.com/leat-go/leat/prefetch"
 )
 
 // Two documents share a window; the third doesn't fit and begins another.
@@ -29,7 +30,7 @@ func ExampleByLength() {
 	words := stream.FromSlice([]string{"one", "thirteen", "to", "seventeen", "six", "a", "eighteen", "be"}, 1)
 	show(stream.ByLength(words, 2, 4, func(word string) int { return len(word) }))
 	// Output:
-	// shard 0 [thirteen eighteen to be]
+	// shard 0 [six thirteen eighteen seventeen a to be one]
 }
 
 // Texts in JSONL become windows of tokens, here of bytes.
@@ -49,8 +50,9 @@ func Example_packedText() {
 	data := stream.Encode(windows, fields, func(_ context.Context, w stream.Packed[uint8], row *loader.Row) error {
 		return errors.Join(loader.Write(row, "tokens", w.Tokens...), loader.Write(row, "segments", w.Segments...))
 	})
-	deliver(data)
+	deliver(data, "tokens", "%s")
 	// Output:
+	// to beor not to be.......the questionthat is..... <nil>
 }
 
 // Two sources are mixed 2:1, each shuffled.
@@ -64,6 +66,31 @@ func Example_shuffledMix() {
 	data := stream.Encode(mixed, []loader.Field{{Name: "n", DType: dtype.Uint8}}, func(_ context.Context, n int, row *loader.Row) error {
 		return loader.Write(row, "n", uint8(n))
 	})
-	deliver(data)
+	deliver(data, "n", "%d")
 	// Output:
+	// [36 5] <nil>
+	// [6 16] <nil>
+	// [3 2] <nil>
+	// [4 4] <nil>
+	// [1 36] <nil>
+}
+
+// deliver prints a field of the batches of an epoch.
+func deliver(data loader.Stream, field, verb string) {
+	ld, err := loader.NewStream(data, 2, loader.Options{Epochs: 1, Seed: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pf, err := prefetch.NewHost(ld, prefetch.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pf.Close()
+	for batch, err := range pf.All(context.Background()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		values, err := prefetch.Column[uint8](batch, field)
+		fmt.Printf(verb+" %v\n", values, err)
+	}
 }

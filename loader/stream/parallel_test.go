@@ -54,7 +54,7 @@ func TestParallelMapIsMap(t *testing.T) {
 		}
 	}
 	requireMarks(t, stream.ParallelMap(s, 3, f), pass)
-	requireMarks(t, stream.ParallelMap(stream.Shuffle(s, 20), 3, f), pass)
+	requireMarksIfAny(t, stream.ParallelMap(stream.Shuffle(s, 20), 3, f), pass)
 	require.Zero(t, open.Load())
 }
 

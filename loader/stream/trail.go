@@ -17,9 +17,9 @@ import (
 //
 // Items are counted. A record that failed is no item, but lies between two, or between the
 // last and the end: it is passed over again, whatever becomes of it then. Before the next item
-// or the end is known it is not counted: it may be the failure of the reader and not of a
-// record. So a mark that is taken behind a failure may have the failure come again; behind an
-// item that an operator gives it may not, and each must have called next for it until it knew.
+// or the end is known it is not counted, and there is no mark: it may be the failure of the
+// reader and not of a record. When an operator gives an item that must be known, which is so
+// where it has called next until it had something to give.
 type trail[T any] struct {
 	up     Reader[T]
 	items  int64 // how many have been read since the shard's beginning
@@ -28,7 +28,7 @@ type trail[T any] struct {
 	every  int64   // items between two places
 	places []place // the oldest first, at least one
 	gaps   []gap   // behind the oldest place, in order
-	lost   error   // why there are no more places
+	lost   error   // why there is no place where one was due
 }
 
 // place is one to go on from.
@@ -92,7 +92,7 @@ func (t *trail[T]) passed(n int64) {
 // of forgotten ones.
 func (t *trail[T]) keepPlace() {
 	g := len(t.gaps)
-	if t.lost != nil || t.failed > 0 || g > 0 && t.gaps[g-1].item == t.items {
+	if t.failed > 0 || g > 0 && t.gaps[g-1].item == t.items {
 		return
 	}
 	n := len(t.places)
@@ -102,8 +102,8 @@ func (t *trail[T]) keepPlace() {
 		t.places = append(t.places, place{})
 	}
 	mark, err := t.up.AppendMark(t.places[n].mark[:0])
-	if err != nil {
-		t.places, t.lost = t.places[:n], err
+	if t.lost = err; err != nil {
+		t.places = t.places[:n]
 		return
 	}
 	t.places[n] = place{items: t.items, mark: mark}
@@ -141,6 +141,9 @@ func rotate(places []place, n int) {
 func (t *trail[T]) appendTo(dst []byte) ([]byte, error) {
 	if t.lost != nil {
 		return dst, t.lost
+	}
+	if t.failed > 0 {
+		return dst, loader.ErrNoMark
 	}
 	p := t.places[0]
 	out := append(dst, `"at":`...)
