@@ -1,13 +1,12 @@
 package cpu
 
 import (
-	"bytes"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 
 	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/device/internal/goid"
 )
 
 var _ driver.Grapher = (*Device)(nil)
@@ -40,18 +39,6 @@ func (c *capture) join(s *stream, deps []int) {
 	c.program.branches = append(c.program.branches, branch{name: s.name, priority: s.priority})
 }
 
-// goroutine is the number of the calling goroutine. CUDA tells by the thread who
-// captures; Go has no other name for it than the first line of its stack. It is asked
-// for only while something is captured.
-func goroutine() uint64 {
-	var buf [64]byte
-	line := buf[:runtime.Stack(buf[:], false)]
-	line = bytes.TrimPrefix(line, []byte("goroutine "))
-	digits, _, _ := bytes.Cut(line, []byte(" "))
-	n, _ := strconv.ParseUint(string(digits), 10, 64)
-	return n
-}
-
 // BeginCapture implements driver.Grapher.
 func (d *Device) BeginCapture(sh driver.Stream) error {
 	const call = "BeginCapture"
@@ -67,7 +54,7 @@ func (d *Device) BeginCapture(sh driver.Stream) error {
 	if s.capture != nil {
 		return d.fail(call, driver.CaptureActive, on(s))
 	}
-	c := &capture{owner: goroutine()}
+	c := &capture{owner: goid.Current()}
 	c.join(s, nil)
 	d.captures = append(d.captures, c)
 	return nil
@@ -91,7 +78,7 @@ func (d *Device) EndCapture(sh driver.Stream) (driver.Graph, error) {
 		return 0, d.fail(call, driver.CaptureUnmatched, on(s))
 	case c.streams[0] != s:
 		return 0, d.spoil(call, driver.CaptureUnmatched, fmt.Sprintf("it began on stream %q, and stream %q was forked off", c.streams[0].name, s.name), c)
-	case c.owner != goroutine():
+	case c.owner != goid.Current():
 		return 0, d.spoil(call, driver.CaptureWrongThread, on(s), c)
 	}
 	d.endCapture(c)
@@ -185,7 +172,7 @@ func (d *Device) unguarded(call string) error {
 	if len(d.captures) == 0 {
 		return nil
 	}
-	who := goroutine()
+	who := goid.Current()
 	for _, c := range d.captures {
 		if c.owner == who {
 			return d.spoil(call, driver.CaptureUnsupported, "by the goroutine that captures stream "+strconv.Quote(c.streams[0].name), c)

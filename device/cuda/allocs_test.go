@@ -36,6 +36,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	other := newGPU(d.cu, Options{Index: 1})
 	other.ctx = 1
 	other.events.put(e, &event{})
+	graph := driver.Exec(0x30)
+	d.execs.put(graph, &instance{})
 	here, there := driver.Place{Device: d, Address: 0x100}, driver.Place{Device: other, Address: 0x200}
 
 	batch := func() {
@@ -48,6 +50,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		check(t, dev.Memset(s, 0x100, 1, 64))
 		check(t, dev.Record(e, s))
 		check(t, dev.Launch(s, launch))
+		check(t, d.LaunchGraph(s, graph))
 		_, err := dev.EventDone(e)
 		check(t, err)
 		_, err = dev.StreamDone(s)

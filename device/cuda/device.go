@@ -31,6 +31,10 @@ type gpu struct {
 	waits   waits
 	peers   peers
 
+	captures   captures
+	graphsMade handles[driver.Graph, graph]
+	execs      handles[driver.Exec, instance]
+
 	notes struct {
 		sync.Mutex
 		forward func(string)

@@ -48,6 +48,16 @@
 // Memory for RegisterHost is the caller's: where something may fork, map it shared, or
 // keep it out of children in the same way. A child must not use CUDA.
 //
+// # Graphs
+//
+// Captures are in thread-local mode: the driver forbids the capturing thread what is
+// unsafe and leaves others alone. What package device forbids in a capture is refused
+// here before the driver is asked, since drivers differ in what they allow. A graph's
+// nodes and their parameters are read back from the driver, so that work which other
+// libraries submit to a captured stream is seen and compared too; where it does not tell
+// the sizes of their kernels' parameters (before CUDA 12.4), the node says so. Host
+// functions are kept until the graph and its execs are freed.
+//
 // # Several GPUs
 //
 // All GPUs are peers. A stream waits on the device for another GPU's event.

@@ -21,12 +21,15 @@ const (
 	noDevice                 result = 100
 	peerAccessUnsupported    result = 217
 	operatingSystem          result = 304
+	illegalState             result = 401
 	notReady                 result = 600
 	peerAccessAlreadyEnabled result = 704
 	hostAlreadyRegistered    result = 712
 	hostNotRegistered        result = 713
 	notPermitted             result = 800
 	notSupported             result = 801
+	captureUnmatched         result = 903
+	graphUpdateFailed        result = 910
 )
 
 // origin says whether an error belongs to the call that returned it.
@@ -81,12 +84,15 @@ var causes = map[result]cause{
 	805:                   {driver.ErrUnavailable, "the MPS server can't be reached"},
 	807:                   {driver.ErrUnavailable, "the MPS server is not ready"},
 	808:                   {driver.ErrUnavailable, "the MPS server has all the clients it takes"},
-	900:                   {driver.ErrUnsupported, "a graph is being captured, and the call is not allowed meanwhile: capture in thread-local mode"},
-	901:                   {driver.ErrUnsupported, "a graph capture was spoilt by an earlier call"},
-	905:                   {driver.ErrUnsupported, "work would depend on a stream that is being captured"},
-	906:                   {driver.ErrUnsupported, "the legacy default stream depends on a stream that is being captured"},
-	907:                   {driver.ErrUnsupported, "the event was recorded in a graph capture: its completion can't be asked for"},
-	908:                   {driver.ErrUnsupported, "the graph capture began on another thread"},
+	900:                   {driver.CaptureUnsupported, "a graph is being captured: device.Stream.Capture says what is refused meanwhile"},
+	901:                   {driver.CaptureInvalidated, "a call in the capture, or of another library on a captured stream, was refused"},
+	902:                   {driver.CaptureMerge, "the event is of another capture"},
+	captureUnmatched:      {driver.CaptureUnmatched, "the stream was forked off, or another library's capture began on it"},
+	904:                   {driver.CaptureUnjoined, "the stream on which the capture began must wait for an event recorded behind the last work of each stream forked off"},
+	905:                   {driver.CaptureIsolation, "the event was not recorded in the capture"},
+	906:                   {driver.CaptureImplicit, "another library uses the default stream, and this stream was not made with CU_STREAM_NON_BLOCKING"},
+	907:                   {driver.CapturedEvent, "record it again, outside"},
+	908:                   {driver.CaptureWrongThread, ""},
 
 	214: {driver.ErrFault, "the device's memory failed with an ECC error" + restart},
 	220: {driver.ErrFault, "NVLink failed" + restart},
@@ -124,6 +130,9 @@ func (g *group) failure(r result, o origin) error {
 		Code: int(r), Name: g.errorName(r),
 		Async: fault && o == foundEarlier,
 		Hint:  c.hint, Err: c.err,
+	}
+	if _, ok := c.err.(driver.CaptureError); ok {
+		g.gpu.captures.refused(e, false)
 	}
 	if fault && !g.gpu.fault.CompareAndSwap(nil, e) {
 		return g.gpu.fault.Load()

@@ -21,7 +21,7 @@ func TestResultsBecomeErrors(t *testing.T) {
 		{outOfMemory, driver.ErrOutOfMemory, ""},
 		{400, driver.ErrInvalid, ""},
 		{notSupported, driver.ErrUnsupported, ""},
-		{900, driver.ErrUnsupported, ""},
+		{900, driver.ErrCapture, ""},
 		{700, driver.ErrFault, "CUDA_ERROR_ILLEGAL_ADDRESS"},
 		{702, driver.ErrFault, ""},
 		{719, driver.ErrFault, ""},

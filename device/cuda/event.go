@@ -20,6 +20,7 @@ type event struct {
 	name     string
 	timing   bool
 	recorded atomic.Bool
+	captured atomic.Bool // its newest Record is in a capture
 }
 
 func (e *event) String() string {
@@ -75,6 +76,7 @@ func (d *gpu) Record(h driver.Event, s driver.Stream) error {
 	r := g.call(d.cu.eventRecord, uintptr(h), uintptr(s))
 	if r == success {
 		e.recorded.Store(true)
+		e.captured.Store(g.isCapturing(s))
 	}
 	return g.leaveStream(s, r)
 }
@@ -84,11 +86,20 @@ func (d *gpu) Wait(s driver.Stream, h driver.Event) error { return d.wait(s, d, 
 // wait is Wait for an event of owner's.
 func (d *gpu) wait(s driver.Stream, owner *gpu, h driver.Event) error {
 	const op = "Wait"
-	if owner.events.get(h) == nil {
+	e := owner.events.get(h)
+	if e == nil {
 		return owner.unknownEvent(op)
+	}
+	if e.captured.Load() && owner.captures.active.Load() == 0 {
+		return owner.capturedEvent(op, e)
 	}
 	g, err := d.enterStream(op, s)
 	if err != nil {
+		return err
+	}
+	if g.isCapturing(s) && !e.recorded.Load() {
+		err := d.spoil(op, driver.CaptureIsolation, e.String()+" was never recorded")
+		_ = g.leave(success)
 		return err
 	}
 	return g.leaveStream(s, g.call(d.cu.streamWaitEvent, uintptr(s), uintptr(h), 0))
@@ -96,6 +107,9 @@ func (d *gpu) wait(s driver.Stream, owner *gpu, h driver.Event) error {
 
 func (d *gpu) EventDone(h driver.Event) (bool, error) {
 	p, err := d.pendingEvent("EventDone", h)
+	if err == nil {
+		err = d.uncaptured(p.op, h)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -104,6 +118,9 @@ func (d *gpu) EventDone(h driver.Event) (bool, error) {
 
 func (d *gpu) SynchronizeEvent(ctx context.Context, h driver.Event) error {
 	p, err := d.pendingEvent("SynchronizeEvent", h)
+	if err == nil {
+		err = d.uncaptured(p.op, h)
+	}
 	if err != nil {
 		return err
 	}
@@ -125,6 +142,9 @@ func (d *gpu) Elapsed(start, end driver.Event) (time.Duration, error) {
 		return 0, d.unsupported(op, "cuEventElapsedTime")
 	}
 	for _, h := range []driver.Event{start, end} {
+		if err := d.uncaptured(op, h); err != nil {
+			return 0, err
+		}
 		if err := d.measurable(op, h); err != nil {
 			return 0, err
 		}

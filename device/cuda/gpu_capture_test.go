@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device"
@@ -19,22 +18,10 @@ import (
 	"github.com/leat-go/leat/prefetch"
 )
 
-// The capture modes of cuStreamBeginCapture.
-const (
-	captureGlobal      = 0
-	captureThreadLocal = 1
-)
-
-// capture records submit as a graph on s, whose destruction is all that is done
-// with it.
-func capture(t *testing.T, s *device.Stream, mode uintptr, submit func()) {
-	lib, err := purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL)
-	require.NoError(t, err)
-	function := func(name string) uintptr {
-		f, err := purego.Dlsym(lib, name)
-		require.NoError(t, err)
-		return f
-	}
+// captureGlobally records submit as a graph on s, in the mode that forbids all threads
+// what is unsafe. Destroying the graph is all that is done with it.
+func captureGlobally(t *testing.T, s *device.Stream, submit func()) {
+	const global = 0
 	d := s.Device().Driver().(*gpu)
 	call := func(f uintptr, args func(g *group) []uintptr) uintptr {
 		g, err := d.enter("capture")
@@ -44,21 +31,20 @@ func capture(t *testing.T, s *device.Stream, mode uintptr, submit func()) {
 		require.NoError(t, g.leave(r))
 		return result
 	}
-	begin, end, destroy := function("cuStreamBeginCapture_v2"), function("cuStreamEndCapture"), function("cuGraphDestroy")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	call(begin, func(*group) []uintptr { return []uintptr{uintptr(s.Handle()), mode} })
+	call(d.cu.streamBeginCapture, func(*group) []uintptr { return []uintptr{uintptr(s.Handle()), global} })
 	submit()
-	graph := call(end, func(g *group) []uintptr { return []uintptr{uintptr(s.Handle()), g.result0()} })
+	graph := call(d.cu.streamEndCapture, func(g *group) []uintptr { return []uintptr{uintptr(s.Handle()), g.result0()} })
 	require.NotZero(t, graph)
-	call(destroy, func(*group) []uintptr { return []uintptr{graph} })
+	call(d.cu.graphDestroy, func(*group) []uintptr { return []uintptr{graph} })
 }
 
 // A graph is captured in the middle of an epoch a hundred times: in global mode with
 // the pipeline at rest, and in thread-local mode beside it. Every batch arrives.
 func TestGPUGraphsAreCapturedBesideAPipeline(t *testing.T) {
 	const batches, tries = 8, 100
-	for name, mode := range map[string]uintptr{"global": captureGlobal, "thread-local": captureThreadLocal} {
+	for name, global := range map[string]bool{"global": true, "thread-local": false} {
 		t.Run(name, func(t *testing.T) {
 			dev := openGPU(t, Options{})
 			compute, other := gpuStream(t, dev, "compute"), gpuStream(t, dev, "captured")
@@ -88,10 +74,14 @@ func TestGPUGraphsAreCapturedBesideAPipeline(t *testing.T) {
 					if b.Position().Batch != 3 {
 						continue
 					}
-					if mode == captureGlobal {
+					if global {
 						require.NoError(t, pf.Quiesce(t.Context()))
+						captureGlobally(t, other, func() { require.NoError(t, latch.Spin(other, time.Microsecond)) })
+						continue
 					}
-					capture(t, other, mode, func() { require.NoError(t, latch.Spin(other, time.Microsecond)) })
+					g, err := other.Capture(func() error { return latch.Spin(other, time.Microsecond) })
+					require.NoError(t, err)
+					require.NoError(t, g.Close())
 				}
 			}
 			require.Equal(t, tries*batches, n)

@@ -124,7 +124,7 @@ func (g *group) leave(r result) error { return g.leaveFor(r, foundEarlier) }
 // leaveStream ends a group that submitted work to s. With LEAT_SYNC it waits for
 // that work first, so that a fault is this call's own.
 func (g *group) leaveStream(s driver.Stream, r result) error {
-	if g.gpu.sync && r == success {
+	if g.gpu.sync && r == success && !g.isCapturing(s) {
 		return g.leaveFor(g.call(g.gpu.cu.streamSynchronize, uintptr(s)), causedHere)
 	}
 	return g.leaveFor(r, foundEarlier)

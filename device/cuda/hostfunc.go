@@ -12,6 +12,7 @@ type hostFunc struct {
 	gpu    *gpu
 	stream string // its name
 	f      func()
+	kept   int // by how many captures, graphs and execs; with none it runs once
 }
 
 // hostFuncs are the functions queued on all devices, by the number that travels
@@ -38,8 +39,46 @@ func takeHostFunc(number uintptr) (h hostFunc, ok bool) {
 	hostFuncs.Lock()
 	defer hostFuncs.Unlock()
 	h, ok = hostFuncs.queued[number]
-	delete(hostFuncs.queued, number)
+	if h.kept == 0 {
+		delete(hostFuncs.queued, number)
+	}
 	return h, ok
+}
+
+// retainHostFuncs and releaseHostFuncs count what keeps functions for more than one run;
+// the last drops them.
+func retainHostFuncs(numbers []uintptr) {
+	hostFuncs.Lock()
+	defer hostFuncs.Unlock()
+	for _, n := range numbers {
+		if h, ok := hostFuncs.queued[n]; ok {
+			h.kept++
+			hostFuncs.queued[n] = h
+		}
+	}
+}
+
+func releaseHostFuncs(numbers []uintptr) {
+	hostFuncs.Lock()
+	defer hostFuncs.Unlock()
+	for _, n := range numbers {
+		h, ok := hostFuncs.queued[n]
+		switch h.kept--; {
+		case !ok:
+		case h.kept == 0:
+			delete(hostFuncs.queued, n)
+		default:
+			hostFuncs.queued[n] = h
+		}
+	}
+}
+
+// keep makes the capture under way keep a function.
+func (cs *captures) keep(number uintptr) {
+	retainHostFuncs([]uintptr{number})
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.loose = append(cs.loose, number)
 }
 
 // forgetHostFuncs drops what a device that is closed will never run.
@@ -84,10 +123,14 @@ func (d *gpu) HostFunc(s driver.Stream, f func()) error {
 	if err != nil {
 		return err
 	}
-	number := queueHostFunc(hostFunc{d, g.name, f})
+	captured := g.isCapturing(s)
+	number := queueHostFunc(hostFunc{gpu: d, stream: g.name, f: f})
 	r := g.call(d.cu.launchHostFunc, uintptr(s), hostFuncEntry(), number)
-	if r != success {
+	switch {
+	case r != success:
 		takeHostFunc(number)
+	case captured:
+		d.captures.keep(number)
 	}
 	return g.leaveStream(s, r)
 }

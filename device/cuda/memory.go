@@ -12,6 +12,9 @@ func (d *gpu) Alloc(bytes int64) (driver.Address, error) {
 	if bytes <= 0 {
 		return 0, d.invalid(op, fmt.Sprintf("%d bytes asked for", bytes))
 	}
+	if err := d.unguarded(op); err != nil {
+		return 0, err
+	}
 	g, err := d.enter(op)
 	if err != nil {
 		return 0, err
@@ -38,7 +41,11 @@ func (g *group) freeMemory() string {
 
 // Free waits for work that is running, even where that does not use p: CUDA does so.
 func (d *gpu) Free(p driver.Address) error {
-	g, err := d.enter("Free")
+	const op = "Free"
+	if err := d.unguarded(op); err != nil {
+		return err
+	}
+	g, err := d.enter(op)
 	if err != nil {
 		return err
 	}
@@ -46,7 +53,11 @@ func (d *gpu) Free(p driver.Address) error {
 }
 
 func (d *gpu) CopyH2D(s driver.Stream, dst driver.Address, src []byte) error {
-	g, err := d.enterStream("CopyH2D", s)
+	const op = "CopyH2D"
+	if err := d.pinnedFor(op, s, src); err != nil {
+		return err
+	}
+	g, err := d.enterStream(op, s)
 	if err != nil {
 		return err
 	}
@@ -54,7 +65,11 @@ func (d *gpu) CopyH2D(s driver.Stream, dst driver.Address, src []byte) error {
 }
 
 func (d *gpu) CopyD2H(s driver.Stream, dst []byte, src driver.Address) error {
-	g, err := d.enterStream("CopyD2H", s)
+	const op = "CopyD2H"
+	if err := d.pinnedFor(op, s, dst); err != nil {
+		return err
+	}
+	g, err := d.enterStream(op, s)
 	if err != nil {
 		return err
 	}

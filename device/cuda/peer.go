@@ -40,6 +40,17 @@ func (d *gpu) WaitPeer(s driver.Stream, other driver.Device, h driver.Event) err
 	if err := owner.refused(op); err != nil {
 		return err
 	}
+	if owner != d {
+		switch e := owner.events.get(h); {
+		case e != nil && e.captured.Load():
+			if owner.captures.active.Load() == 0 {
+				return owner.capturedEvent(op, e)
+			}
+			return owner.spoil(op, driver.CaptureUnsupported, "a capture keeps to one device")
+		case d.captured(op, s):
+			return d.spoil(op, driver.CaptureIsolation, "the event is another device's")
+		}
+	}
 	return d.wait(s, owner, h)
 }
 

@@ -70,6 +70,27 @@ func (p *pinned) take(mem []byte, registered bool) (hostBlock, bool) {
 	return b, true
 }
 
+// has reports whether all of mem lies in a block that is pinned.
+func (p *pinned) has(mem []byte) bool {
+	at := start(mem)
+	return p.contains(at, at+uintptr(len(mem)))
+}
+
+// hasAddress reports whether p lies in host memory that the device knows of.
+func (p *pinned) hasAddress(at uintptr) bool { return p.contains(at, at) }
+
+func (p *pinned) contains(lo, hi uintptr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.blocks {
+		from := start(b.mem)
+		if b.origin != hostPageable && from <= lo && hi <= from+uintptr(len(b.mem)) {
+			return true
+		}
+	}
+	return false
+}
+
 func start(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
 
 // mapping reports whether large blocks are mapped here.
@@ -92,6 +113,9 @@ func (d *gpu) AllocHost(bytes int64, c driver.HostConfig) ([]byte, error) {
 		return nil, d.invalid(op, fmt.Sprintf("%d bytes asked for", bytes))
 	}
 	if err := d.refused(op); err != nil {
+		return nil, err
+	}
+	if err := d.unguarded(op); err != nil {
 		return nil, err
 	}
 	if bytes > mostHost { // rounded up to pages, it might be no number any more
@@ -208,6 +232,9 @@ func (d *gpu) FreeHost(mem []byte) error {
 	if err := d.refused(op); err != nil {
 		return err // the driver may still be writing there: the memory stays
 	}
+	if err := d.unguarded(op); err != nil {
+		return err
+	}
 	b, ok := d.pinned.take(mem, false)
 	if !ok {
 		return d.invalid(op, "AllocHost of this device did not return this memory, or it was freed")
@@ -239,6 +266,9 @@ func (d *gpu) RegisterHost(mem []byte, c driver.HostConfig) error {
 	}
 	if !d.canRegister() {
 		return d.unsupported(op, "cuMemHostRegister")
+	}
+	if err := d.unguarded(op); err != nil {
+		return err
 	}
 	flags := uintptr(hostPortable | hostDeviceMap)
 	if c.ReadOnly {
@@ -274,6 +304,9 @@ func (d *gpu) explainRegister(err error, c driver.HostConfig) error {
 func (d *gpu) UnregisterHost(mem []byte) error {
 	const op = "UnregisterHost"
 	if err := d.refused(op); err != nil {
+		return err
+	}
+	if err := d.unguarded(op); err != nil {
 		return err
 	}
 	b, ok := d.pinned.take(mem, true)

@@ -100,6 +100,9 @@ func (d *gpu) adopt(h driver.Stream) {
 // FreeStream frees s when its last user does. Its work goes on.
 func (d *gpu) FreeStream(h driver.Stream) error {
 	const op = "FreeStream"
+	if d.captured(op, h) {
+		return d.spoil(op, driver.CaptureUnsupported, "the stream is captured")
+	}
 	s, last := d.releaseStream(h)
 	if s == nil {
 		return d.unknownStream(op)
@@ -127,6 +130,9 @@ func (d *gpu) releaseStream(h driver.Stream) (s *stream, last bool) {
 
 func (d *gpu) StreamDone(s driver.Stream) (bool, error) {
 	p, err := d.pendingStream("StreamDone", s)
+	if err == nil {
+		err = d.unguarded(p.op)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -135,6 +141,9 @@ func (d *gpu) StreamDone(s driver.Stream) (bool, error) {
 
 func (d *gpu) SynchronizeStream(ctx context.Context, s driver.Stream) error {
 	p, err := d.pendingStream("SynchronizeStream", s)
+	if err == nil {
+		err = d.unguarded(p.op)
+	}
 	if err != nil {
 		return err
 	}

@@ -61,10 +61,34 @@ type symbols struct {
 	moduleGetFunction uintptr
 	launchKernel      uintptr
 	launchHostFunc    uintptr
+
+	streamBeginCapture       uintptr
+	streamEndCapture         uintptr
+	streamIsCapturing        uintptr
+	graphGetNodes            uintptr
+	graphNodeGetType         uintptr
+	graphNodeGetDependencies uintptr
+	graphKernelNodeGetParams uintptr
+	graphMemcpyNodeGetParams uintptr
+	graphMemsetNodeGetParams uintptr
+	graphHostNodeGetParams   uintptr
+	graphDestroy             uintptr
+	graphInstantiate         uintptr
+	graphExecUpdate          uintptr
+	graphExecDestroy         uintptr
+	graphLaunch              uintptr
+	funcGetName              uintptr
+	funcGetParamInfo         uintptr
+	kernelGetName            uintptr
+	kernelGetParamInfo       uintptr
 }
 
-// required marks a symbol without which there is no device.
-const required = ""
+// required marks a symbol without which there is no device, withoutGraphs one without
+// which that has no graphs.
+const (
+	required      = ""
+	withoutGraphs = "there are no graphs"
+)
 
 // symbol is one function of the driver API: the name that the library exports,
 // which for calls whose types have changed ends in a version, and what a driver
@@ -131,13 +155,34 @@ func (s *symbols) table() []symbol {
 		{"cuModuleGetFunction", &s.moduleGetFunction, required},
 		{"cuLaunchKernel", &s.launchKernel, required},
 		{"cuLaunchHostFunc", &s.launchHostFunc, "there are no host functions"},
+
+		{"cuStreamBeginCapture_v2", &s.streamBeginCapture, withoutGraphs},
+		{"cuStreamEndCapture", &s.streamEndCapture, withoutGraphs},
+		{"cuStreamIsCapturing", &s.streamIsCapturing, withoutGraphs},
+		{"cuGraphGetNodes", &s.graphGetNodes, withoutGraphs},
+		{"cuGraphNodeGetType", &s.graphNodeGetType, withoutGraphs},
+		{"cuGraphNodeGetDependencies", &s.graphNodeGetDependencies, withoutGraphs},
+		{"cuGraphKernelNodeGetParams_v2", &s.graphKernelNodeGetParams, withoutGraphs},
+		{"cuGraphMemcpyNodeGetParams", &s.graphMemcpyNodeGetParams, withoutGraphs},
+		{"cuGraphMemsetNodeGetParams", &s.graphMemsetNodeGetParams, withoutGraphs},
+		{"cuGraphHostNodeGetParams", &s.graphHostNodeGetParams, withoutGraphs},
+		{"cuGraphDestroy", &s.graphDestroy, withoutGraphs},
+		{"cuGraphInstantiateWithFlags", &s.graphInstantiate, withoutGraphs},
+		{"cuGraphExecUpdate_v2", &s.graphExecUpdate, "a graph can't be given new parameters"},
+		{"cuGraphExecDestroy", &s.graphExecDestroy, withoutGraphs},
+		{"cuGraphLaunch", &s.graphLaunch, withoutGraphs},
+		{"cuFuncGetName", &s.funcGetName, "other libraries' kernels have no name in a graph"},
+		{"cuFuncGetParamInfo", &s.funcGetParamInfo, "arguments of other libraries' kernels can't be compared in a graph"},
+		{"cuKernelGetName", &s.kernelGetName, "other libraries' kernels may have no name in a graph"},
+		{"cuKernelGetParamInfo", &s.kernelGetParamInfo, "arguments of other libraries' kernels may not be comparable in a graph"},
 	}
 }
 
 // older are the names to look for where a symbol's own is missing. Their
-// arguments are the same.
+// arguments are the same, or a beginning of them.
 var older = map[string]string{
-	"cuDeviceGetUuid_v2": "cuDeviceGetUuid",
+	"cuDeviceGetUuid_v2":            "cuDeviceGetUuid",
+	"cuGraphKernelNodeGetParams_v2": "cuGraphKernelNodeGetParams",
 }
 
 // find fills s by name. The error lists every required symbol that is missing.

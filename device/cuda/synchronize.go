@@ -3,6 +3,8 @@ package cuda
 import (
 	"context"
 	"sync"
+
+	"github.com/leat-go/leat/device/driver"
 )
 
 // pending is work that a caller asks about or waits for: the driver's calls that
@@ -17,7 +19,11 @@ type pending struct {
 // Synchronize blocks the caller until all work of the context is done, that of
 // other libraries included.
 func (d *gpu) Synchronize(ctx context.Context) error {
-	return d.await(ctx, pending{op: "Synchronize", wait: d.cu.ctxSynchronize})
+	const op = "Synchronize"
+	if d.captures.active.Load() > 0 {
+		return d.spoil(op, driver.CaptureUnsupported, "streams of the device are captured")
+	}
+	return d.await(ctx, pending{op: op, wait: d.cu.ctxSynchronize})
 }
 
 // done asks whether p is complete.
