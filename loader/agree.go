@@ -55,9 +55,9 @@ func (m *merger) gather(ctx context.Context) (failed *Error, ok bool) {
 		case s == nil:
 			return nil, true
 		case e.kind == aFailure:
-			return m.failure(s, e), true
+			return m.failure(s, e.err), true
 		case e.kind == aFlush:
-			return m.failure(s, entry{stage: StageIterate, err: m.flush()}), true
+			return m.failure(s, m.flush()), true
 		}
 		at := position(s.taken.given-1, s.number, m.run.loader.shards)
 		m.pending = append(m.pending, pending{e.encoder, rowPlace{epoch: e.pass, position: at}})

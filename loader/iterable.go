@@ -24,7 +24,8 @@ type Iterable interface {
 	Fields() []Field
 	// Samples begins an epoch. The iterator is ranged over by one goroutine, at most
 	// once; the loop may end early. A panic, and an error that is not nil, end the
-	// run as that sample's failure; a sample yielded with an error is ignored. ctx is
+	// run as that sample's failure; a sample yielded with an error is ignored. The error
+	// Flush is no failure: it has the samples before it delivered now. ctx is
 	// cancelled when the Run is closed; an iterator that may take long should return
 	// then.
 	Samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error]
@@ -69,6 +70,9 @@ type Encoder interface {
 // must copy it: the Bytes of a bufio.Scanner, for example, are overwritten by its next
 // Scan. Without a copy batches hold wrong data, and there is no error. (The race detector
 // reports such a write: go test -race.)
+//
+// An iterator that yields Flush, beside any value, has the samples before it delivered now:
+// the batch that they are in ends with them. It is for live sources, and for one rank.
 //
 // An iterator cannot seek: to resume in the middle of an epoch it is started again, and
 // the samples before the cursor are skipped without being encoded, which takes

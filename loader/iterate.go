@@ -12,6 +12,8 @@ type iteration struct {
 	begin Cursor
 	// sample is the number of the next one in the iterator's order.
 	sample int64
+	// unfilled is how many rows batches lacked that were flushed.
+	unfilled int64
 	// part is this rank's part of the global batch that has begun, which was opened with
 	// the global batch's first sample.
 	part part
@@ -78,6 +80,10 @@ func (s *iteration) next(ctx context.Context, encoder Encoder, err error) bool {
 			s.discard(ctx, encoder)
 		}
 		return false
+	case err == Flush: // wrapped it is a failure, as io.EOF would be
+		if err = s.flush(); err == nil {
+			return true
+		}
 	case err == nil && encoder == nil:
 		err = errNoSample
 	case err == nil:
@@ -85,6 +91,23 @@ func (s *iteration) next(ctx context.Context, encoder Encoder, err error) bool {
 	}
 	s.refuse(ctx, s.failure(err))
 	return false
+}
+
+// flush delivers the rows that there are.
+func (s *iteration) flush() error {
+	if ranks := s.run.loader.split.ranks; ranks > 1 {
+		return flushedBy(ranks)
+	}
+	if s.batch != nil {
+		s.unfilled += s.part.after - s.sample
+		s.end()
+	}
+	return nil
+}
+
+// flushedBy is the failure of a flush where there are several ranks.
+func flushedBy(ranks int64) error {
+	return fmt.Errorf("%w: with %d ranks, which must make equally many steps", errFlush, ranks)
 }
 
 // enter notes that the goroutine goes into the user's iterator.
@@ -142,7 +165,7 @@ func (s *iteration) discard(ctx context.Context, encoder Encoder) {
 }
 
 // number is that of the batch which the iterator's next sample belongs to.
-func (s *iteration) number() int { return int(s.sample / s.run.loader.split.global()) }
+func (s *iteration) number() int { return int((s.sample + s.unfilled) / s.run.loader.split.global()) }
 
 // end lets the batch go: what becomes of it is known.
 func (s *iteration) end() {

@@ -203,13 +203,13 @@ func (m *merger) await(ctx context.Context, s *shard) (e entry, ok bool) {
 // skip counts the samples that were left out before an entry. One too many makes a failure
 // of it.
 func (m *merger) skip(s *shard, e *entry) bool {
-	m.skipped += e.skipped
+	m.skipped += int(e.skipped)
 	limit := m.run.loader.options.MaxSkipped
 	if limit == 0 || m.skipped <= limit {
 		return true
 	}
 	m.discard(s, *e)
-	*e = entry{kind: aFailure, stage: StageEncode, err: &SkipError{Max: limit, Err: e.err}}
+	*e = entry{kind: aFailure, err: &failure{error: &SkipError{Max: limit, Err: e.err}, stage: StageEncode}}
 	return false
 }
 
@@ -224,11 +224,11 @@ func (m *merger) flow(ctx context.Context) bool {
 		case s == nil:
 			return m.finish(ctx)
 		case e.kind == aFailure:
-			m.refuse(ctx, m.failure(s, e))
+			m.refuse(ctx, m.failure(s, e.err))
 			return false
 		case e.kind == aFlush:
 			if err := m.flush(); err != nil {
-				m.refuse(ctx, m.failure(s, entry{stage: StageIterate, err: err}))
+				m.refuse(ctx, m.failure(s, err))
 				return false
 			}
 			continue
@@ -248,7 +248,7 @@ func (m *merger) flow(ctx context.Context) bool {
 func (m *merger) flush() error {
 	switch l := m.run.loader; {
 	case l.split.ranks > 1:
-		return fmt.Errorf("%w: with %d ranks, which must make equally many steps", errFlush, l.split.ranks)
+		return flushedBy(l.split.ranks)
 	case l.options.Steps > 0:
 		return fmt.Errorf("%w under Options.Steps, where every batch is full", errFlush)
 	case m.batch != nil:
@@ -342,10 +342,14 @@ func (m *merger) outcome(err error) *Error {
 }
 
 // failure is that of a shard at its next sample.
-func (m *merger) failure(s *shard, e entry) *Error {
+func (m *merger) failure(s *shard, err error) *Error {
+	stage, origin := StageIterate, Origin{}
+	if f, ok := err.(*failure); ok {
+		stage, origin, err = f.stage, f.origin, f.error
+	}
 	at := position(s.taken.given, s.number, m.run.loader.shards)
 	return &Error{
 		Epoch: m.begin.Epoch, Batch: m.number(), Sample: int(at), Position: at,
-		Shard: s.number, Origin: e.origin, Stage: e.stage, Err: e.err,
+		Shard: s.number, Origin: origin, Stage: stage, Err: err,
 	}
 }

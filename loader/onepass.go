@@ -29,6 +29,9 @@ import (
 // again, since it has closed the sample: the failure is reported when it is that sample's
 // turn.
 //
+// A live source that has no other sample for now yields Flush, beside any value: then a batch
+// that is not full is delivered with what it has, and nobody waits for more.
+//
 // The source ends with its iterator, or with Loader.Close, which
 // prefetch.Prefetcher.Close calls; then the iterator's yield returns false. The iterator
 // gets no context: one that waits, in a channel receive for example, is not woken by
@@ -124,6 +127,7 @@ type onePass struct {
 	unkept  int64   // that of the first sample which close did not let in
 	global  int64   // samples of a batch, of all ranks; 0 before the first run
 	taken   int     // by run
+	flushed bool    // run was told of the flush behind the last that it has taken
 	gave    bool    // any sample at all
 	failure error   // the first of the samples' Close, or of the iterator's clean-up
 	free    []*item
@@ -230,7 +234,7 @@ func (p *onePass) begin(r *Run, from Cursor) error {
 	if p.run != nil {
 		return &OnePassError{At: p.cursor(), Want: from, Reason: reasonBusy}
 	}
-	p.run, p.taken, p.global = r, 0, r.loader.split.global()
+	p.run, p.taken, p.flushed, p.global = r, 0, false, r.loader.split.global()
 	if !p.pulling {
 		p.pulling = true
 		go p.pull() // ends with the iterator, or by close
@@ -281,6 +285,14 @@ func (p *onePass) put(encoder Encoder, err error) bool {
 		p.mu.Unlock()
 		return false
 	}
+	if err == Flush {
+		if n := len(p.kept); n > 0 { // else all is delivered
+			p.kept[n-1].flush = true
+		}
+		p.mu.Unlock()
+		wake(p.more)
+		return true
+	}
 	p.kept = append(p.kept, p.item(encoder, err))
 	p.gave = true
 	full := len(p.kept)-p.taken >= readAhead
@@ -312,28 +324,37 @@ func (p *onePass) samples(ctx context.Context, epoch int) iter.Seq2[Encoder, err
 		}
 		for {
 			it, ok := p.take(ctx)
-			if !ok {
+			switch {
+			case !ok:
 				return
-			}
-			if it.broken != nil {
+			case it == nil:
+				if !yield(nil, Flush) {
+					return
+				}
+			case it.broken != nil:
 				yield(nil, it.broken)
 				return
-			}
-			if !yield(it, nil) {
+			case !yield(it, nil):
 				return
 			}
 		}
 	}
 }
 
-// take waits for the next sample. It reports false at the end of the source, and when
-// ctx is done.
+// take waits for the next sample, or for a flush behind the last, which is nil. It reports
+// false at the end of the source, and when ctx is done.
 func (p *onePass) take(ctx context.Context) (*item, bool) {
 	for ended := false; ; {
 		p.mu.Lock()
+		if p.taken > 0 && p.kept[p.taken-1].flush && !p.flushed {
+			p.flushed = true
+			p.mu.Unlock()
+			return nil, true
+		}
 		if p.taken < len(p.kept) {
 			it := p.kept[p.taken]
 			p.taken++
+			p.flushed = false
 			p.mu.Unlock()
 			wake(p.room)
 			return it, true

@@ -15,6 +15,7 @@ type item struct {
 	sample heldSample // until it is encoded
 	failed error      // what encode returned, or
 	row    savedRow
+	flush  bool // what waits with it is to be delivered without what comes next
 	busy   atomic.Bool
 	lap    uint64 // how often it was used before
 }
@@ -52,7 +53,7 @@ func (p *onePass) item(encoder Encoder, err error) *item {
 
 // reset makes the item ready to be used again, with the memory of its row.
 func (it *item) reset() {
-	it.broken, it.sample, it.failed = nil, nil, nil
+	it.broken, it.sample, it.failed, it.flush = nil, nil, nil, false
 	it.lap++
 }
 

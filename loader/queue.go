@@ -5,13 +5,18 @@ import "sync/atomic"
 // entry is what a shard's goroutine has for the merger.
 type entry struct {
 	kind    kind
+	skipped int32   // samples left out between the entry before and this one
 	encoder Encoder // of a sample
 	pass    int
 	read    int64 // records of the pass up to here, from where the reader began
-	skipped int   // samples left out between the entry before and this one
-	err     error // a failure, or why the last of those was left out
-	origin  Origin
-	stage   string // of a failure
+	err     error // a *failure, or why the last of those was left out
+}
+
+// failure is what goes wrong with a shard, and at what.
+type failure struct {
+	error
+	stage  string
+	origin Origin
 }
 
 type kind uint8

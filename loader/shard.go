@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -36,6 +37,7 @@ type shard struct {
 	lastSkip error // why the last of them was
 	scratch  *scratch
 	limit    *limit // of Encode, nil if there is none
+	origin   Origin // of the sample that is being encoded
 	standing []byte // the mark when the reader last failed very often in a row,
 	stood    []byte // and the one before, whose memory is used again
 
@@ -226,7 +228,7 @@ func (s *shard) note(ctx context.Context) bool {
 // done.
 func (s *shard) put(ctx context.Context, e entry) bool {
 	e.pass, e.read = s.pass, s.read
-	e.skipped, s.skipped = s.skipped, 0
+	e.skipped, s.skipped = int32(min(s.skipped, math.MaxInt32)), 0
 	if e.err == nil {
 		e.err = s.lastSkip
 	}
@@ -258,7 +260,7 @@ func (s *shard) awaitRoom(ctx context.Context) bool {
 // fail puts the shard's failure behind what it has read.
 func (s *shard) fail(ctx context.Context, err error) {
 	stage := *s.inside.Load()
-	if !s.put(ctx, entry{kind: aFailure, err: err, stage: stage}) || ctx.Err() != nil {
+	if !s.put(ctx, entry{kind: aFailure, err: &failure{err, stage, s.origin}}) || ctx.Err() != nil {
 		// Nobody will see it, and an error may be ctx's own, but not a panic.
 		if _, panicked := err.(*PanicError); panicked {
 			s.run.late(s.failure(stage, err, Origin{}))

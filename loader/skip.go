@@ -119,11 +119,13 @@ func (e *encoded) Encode(_ context.Context, row *Row) error {
 // encode encodes a sample. It returns nil for one that is left out, and false if the shard
 // does not go on.
 func (s *shard) encode(ctx context.Context, sample Encoder) (Encoder, bool) {
-	origin := originOf(sample)
+	s.origin = originOf(sample)
 	s.enter(&stageEncode)
 	to := s.scratch.get()
 	err := s.try(ctx, sample, to)
 	s.enter(&stageIterate)
+	origin := s.origin
+	s.origin = Origin{}
 	switch {
 	case err == nil:
 		return to, true
@@ -167,7 +169,7 @@ func (s *shard) skip(ctx context.Context, stage string, err error, origin Origin
 		return false // the error may be its own
 	}
 	refuse := func(err error) bool {
-		s.put(ctx, entry{kind: aFailure, err: err, stage: stage, origin: origin})
+		s.put(ctx, entry{kind: aFailure, err: &failure{err, stage, origin}})
 		return false
 	}
 	switch {
