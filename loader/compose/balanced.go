@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -46,6 +47,7 @@ func Balanced(ds loader.Dataset, labels []int, seed uint64) (loader.Dataset, err
 type balance struct {
 	members *list // class by class
 	classes []class
+	runs    sync.Pool // of *runs, of the classes' orders
 }
 
 // class is a part of the members.
@@ -64,6 +66,7 @@ func newBalance(labels []int) *balance {
 		}
 		b.classes[len(b.classes)-1].length++
 	}
+	b.runs.New = func() any { r := make(runs, len(b.classes)); return &r }
 	return b
 }
 
@@ -83,8 +86,13 @@ func sorted(numbers []int) *list {
 
 func (b *balance) Part(pass uint64, index int) (part, at int, partPass uint64) {
 	turn := index / len(b.classes)
-	c := &b.classes[index-turn*len(b.classes)]
-	time := turn / c.length
-	number := c.order.at(pass*c.passes+uint64(time), turn-time*c.length)
-	return 0, b.members.get(c.from + number), pass
+	number := index - turn*len(b.classes)
+	c, time := &b.classes[number], 0
+	if turn >= c.length {
+		time = turn / c.length
+	}
+	r := b.runs.Get().(*runs)
+	at = c.order.at(pass*c.passes+uint64(time), turn-time*c.length, r.of(number))
+	b.runs.Put(r)
+	return 0, b.members.get(c.from + at), pass
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"sync"
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -40,10 +41,19 @@ type similar struct {
 	window   int         // in batches
 	batches  *shuffled   // which batch comes when
 	windows  []*shuffled // which samples of a window are in which of its batches
+	places   sync.Pool   // of *similarPlace
+}
+
+// similarPlace is where a goroutine reads.
+type similarPlace struct {
+	batches, window run
+	pass            uint64
+	gap             int // of the pass, -1 if it is not known
 }
 
 func newSimilar(key uint64, lengths []int, batch int) *similar {
 	s := &similar{key: key, byLength: sorted(lengths), batch: batch, full: len(lengths) / batch}
+	s.places.New = func() any { return &similarPlace{gap: -1} }
 	s.window = min(max(s.full/50, 2), 64)
 	s.batches = newShuffled(mix.Hash(key, 0), s.full)
 	for from := 0; from < s.full; from += s.window {
@@ -54,19 +64,30 @@ func newSimilar(key uint64, lengths []int, batch int) *similar {
 }
 
 func (s *similar) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	gap := s.gap(pass)
-	batch, row := index/s.batch, index%s.batch
-	if batch >= s.full {
-		return 0, s.byLength.get(gap + row), pass
+	place := s.places.Get().(*similarPlace)
+	if place.gap < 0 || place.pass != pass {
+		place.gap, place.pass = s.gap(pass), pass
 	}
-	batch = s.batches.at(pass, batch)
+	at = s.place(pass, index, place)
+	s.places.Put(place)
+	return 0, s.byLength.get(at), pass
+}
+
+// place is where a sample is in the order by length.
+func (s *similar) place(pass uint64, index int, p *similarPlace) int {
+	batch := index / s.batch
+	row := index - batch*s.batch
+	if batch >= s.full {
+		return p.gap + row
+	}
+	batch = s.batches.at(pass, batch, &p.batches)
 	window := batch / s.window
 	first := window * s.window
-	at = first*s.batch + s.windows[window].at(pass, (batch-first)*s.batch+row)
-	if at >= gap {
+	at := first*s.batch + s.windows[window].at(pass, (batch-first)*s.batch+row, &p.window)
+	if at >= p.gap {
 		at += s.byLength.len() - s.full*s.batch
 	}
-	return 0, s.byLength.get(at), pass
+	return at
 }
 
 // gap is where the samples that fill no batch are taken out of the order by length.

@@ -41,5 +41,6 @@
 //
 // A composition borrows its datasets for good, and asks for their length and fields once.
 // It closes nothing: who opened a dataset closes it when the loaders have ended, and so
-// does who made a FileCache. One dataset may be part of several compositions.
+// does who made a FileCache. One dataset may be part of several compositions. Close closes
+// all that some are made of.
 package compose

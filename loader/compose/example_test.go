@@ -377,3 +377,24 @@ func ExampleCacheFile() {
 	// abc
 	// 3 reads, whole: true
 }
+
+// file is a dataset that is closed.
+type file struct{ loader.Dataset }
+
+func (file) Close() error {
+	fmt.Println("closed")
+	return nil
+}
+
+// One file is part of two datasets, and is closed once.
+func ExampleClose() {
+	parts, err := compose.SplitN(&file{letters("retina")}, 1, 4, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := compose.Close(parts...); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// closed
+}

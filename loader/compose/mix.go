@@ -119,7 +119,7 @@ func mixed(name string, seed uint64, rule Rule, sources []Source, steps []quota.
 		}
 		m.sources = append(m.sources, from)
 	}
-	m.cursors.New = func() any { return m.schedule.Cursor() }
+	m.places.New = func() any { return &mixPlace{m.schedule.Cursor(), make(runs, len(sources))} }
 	return &mapping{
 		parts: parts, length: n, chooser: m, changing: true,
 		fingerprint: fingerprint(kindMix, parts, mixParameters(seed, rule, sources, steps)...),
@@ -165,7 +165,13 @@ func mixParameters(seed uint64, rule Rule, sources []Source, steps []quota.Step)
 type mixture struct {
 	schedule *quota.Schedule
 	sources  []mixSource
-	cursors  sync.Pool // of *quota.Cursor: each goroutine mostly gets back its own
+	places   sync.Pool // of *mixPlace: each goroutine mostly gets back its own
+}
+
+// mixPlace is where a goroutine reads.
+type mixPlace struct {
+	cursor *quota.Cursor
+	runs   runs // of the sources' orders
 }
 
 type mixSource struct {
@@ -226,7 +232,8 @@ func (m *mixture) planOnce(lengths []int64, steps []quota.Step) (int, error) {
 }
 
 func (m *mixture) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	part, turn := m.turn(int64(index))
+	place := m.places.Get().(*mixPlace)
+	part, turn := m.turn(place.cursor, int64(index))
 	s := &m.sources[part]
 	time := int64(0)
 	if turn >= s.length { // a division takes as long as all else here
@@ -234,14 +241,14 @@ func (m *mixture) Part(pass uint64, index int) (part, at int, partPass uint64) {
 	}
 	at, partPass = int(turn-time*s.length), pass*s.passes+uint64(time)
 	if s.order != nil {
-		at = s.order.at(partPass, at)
+		at = s.order.at(partPass, at, place.runs.of(part))
 	}
+	m.places.Put(place)
 	return part, at, partPass
 }
 
 // turn is the source of a sample, and how many of its samples come before.
-func (m *mixture) turn(n int64) (source int, turn int64) {
-	c := m.cursors.Get().(*quota.Cursor)
+func (m *mixture) turn(c *quota.Cursor, n int64) (source int, turn int64) {
 	// To go on choice by choice is faster than to work out a place, if that is near.
 	if near := int64(16 + 16*len(m.sources)); n < c.At() || n > c.At()+near {
 		c.Move(n)
@@ -250,6 +257,5 @@ func (m *mixture) turn(n int64) (source int, turn int64) {
 		c.Next()
 	}
 	source, turn, _ = c.Next()
-	m.cursors.Put(c)
 	return source, turn
 }

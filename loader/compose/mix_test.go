@@ -80,6 +80,18 @@ func TestAMixKeepsItsWeightsAndItsRule(t *testing.T) {
 	}
 }
 
+// A loader that shuffles keeps what an epoch of a mix has, but for its order.
+func TestAShuffledMixHasTheSameSamples(t *testing.T) {
+	ds := must(compose.Mix(1, compose.UntilAllEnded, of([]int{30, 7}, 2, 1)...))
+	ld, err := loader.New(ds, 4, loader.Options{Epochs: 2, Shuffle: true, Workers: 3})
+	require.NoError(t, err)
+	shuffled, _ := epochs(t, ld, loader.Cursor{}, math.MaxInt)
+	for epoch, want := range contents(t, ds, 2) {
+		require.NotEqual(t, want, shuffled[epoch])
+		require.ElementsMatch(t, want, shuffled[epoch])
+	}
+}
+
 // A short source that begins again is shuffled anew each time, in one epoch and the next.
 func TestEachPassOverASourceHasAnOrderOfItsOwn(t *testing.T) {
 	ds := must(compose.Mix(5, compose.UntilAllEnded, of([]int{25, 200}, 1, 1)...))

@@ -18,7 +18,29 @@ func Shuffle(ds loader.Dataset, seed uint64) (loader.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chosenByPass(kindShuffle, p, p.length, newShuffled(mix.Hash(seed, uint64(kindShuffle)), p.length), seed), nil
+	s := &permuted{order: newShuffled(mix.Hash(seed, uint64(kindShuffle)), p.length)}
+	return chosenByPass(kindShuffle, p, p.length, s, seed), nil
+}
+
+// permuted is the samples of a part in a random order.
+type permuted struct {
+	order *shuffled
+	runs  sync.Pool // of *run
+}
+
+func (p *permuted) Part(pass uint64, index int) (part, at int, partPass uint64) {
+	return 0, p.at(pass, index), pass
+}
+
+// at is the number at a position of a pass.
+func (p *permuted) at(pass uint64, position int) int {
+	r, _ := p.runs.Get().(*run)
+	if r == nil {
+		r = new(run)
+	}
+	at := p.order.at(pass, position, r)
+	p.runs.Put(r)
+	return at
 }
 
 // shuffled gives the numbers below n an order in each pass.
@@ -27,10 +49,6 @@ type shuffled struct {
 	n   int
 	// The orders of two passes, by their last bit: at the border of passes both are read.
 	orders [2]atomic.Pointer[order]
-	// Who reads one position after the other finds the next few worked out, which is
-	// several times faster than one by one. A pool serves because each goroutine mostly
-	// gets back what it had.
-	ahead sync.Pool // of *run
 }
 
 // order is that of one pass.
@@ -40,7 +58,10 @@ type order struct {
 	table       []uint8 // of all positions, if they are few
 }
 
-// run is a part of an order.
+// run is a part of an order. Who reads one position after the other, and brings the run of
+// the last, finds the next few worked out, which is several times faster than one by one.
+// A run is for one goroutine: it is kept in a sync.Pool, from which each mostly gets back
+// what it had.
 type run struct {
 	order   *order
 	next    int // the position behind those known
@@ -54,7 +75,7 @@ const few = 256
 func newShuffled(key uint64, n int) *shuffled { return &shuffled{key: key, n: n} }
 
 // at is the number at a position of a pass.
-func (s *shuffled) at(pass uint64, position int) int {
+func (s *shuffled) at(pass uint64, position int, r *run) int {
 	o := s.orders[pass&1].Load()
 	if o == nil || o.pass != pass {
 		o = s.begin(pass)
@@ -62,13 +83,7 @@ func (s *shuffled) at(pass uint64, position int) int {
 	if o.table != nil {
 		return int(o.table[position])
 	}
-	r, _ := s.ahead.Get().(*run)
-	if r == nil {
-		r = new(run)
-	}
-	number := r.at(o, position)
-	s.ahead.Put(r)
-	return number
+	return r.at(o, position)
 }
 
 // at works out several numbers at the second of two positions in a row.
@@ -101,6 +116,12 @@ func (s *shuffled) begin(pass uint64) *order {
 	return o
 }
 
-func (s *shuffled) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	return 0, s.at(pass, index), pass
+// runs are those of several orders, each made when it is needed.
+type runs []*run
+
+func (r runs) of(i int) *run {
+	if r[i] == nil {
+		r[i] = new(run)
+	}
+	return r[i]
 }

@@ -123,11 +123,11 @@ func SplitN(ds loader.Dataset, seed uint64, counts ...int) ([]loader.Dataset, er
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s := newShuffled(mix.Hash(seed, uint64(kindSplitN)), p.length)
+	all := &permuted{order: newShuffled(mix.Hash(seed, uint64(kindSplitN)), p.length)}
 	from := 0
 	parts := make([]loader.Dataset, len(counts))
 	for i, n := range counts {
-		parts[i] = chosen(kindSplitN, p, n, &stretch{s, from}, seed, uint64(from), uint64(n))
+		parts[i] = chosen(kindSplitN, p, n, &stretch{all, from}, seed, uint64(from), uint64(n))
 		from += n
 	}
 	return parts, nil
@@ -135,7 +135,7 @@ func SplitN(ds loader.Dataset, seed uint64, counts ...int) ([]loader.Dataset, er
 
 // stretch is a part of a random order that is the same in every pass.
 type stretch struct {
-	all  *shuffled
+	all  *permuted
 	from int
 }
 

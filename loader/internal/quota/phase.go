@@ -9,16 +9,25 @@ import (
 type phase struct {
 	from   int64     // the choice that it begins with
 	shares []float64 // they add up to 1
+	period []float64 // the time between two turns, infinite without a share
 	due    []float64 // how many turns before its first one each source is at the beginning
 	begun  []int64   // how many turns each source had before
 }
 
+// set sets the shares.
+func (p *phase) set(shares []float64) {
+	p.shares, p.period = shares, make([]float64, len(shares))
+	for i, share := range shares {
+		p.period[i] = 1 / share
+	}
+}
+
 // at is when a source is due for a turn, counted from the phase's beginning.
 func (p *phase) at(source int, turn int64) float64 {
-	if p.shares[source] == 0 {
-		return math.Inf(1)
+	if math.IsInf(p.period[source], 1) {
+		return p.period[source] // also if it is due at once
 	}
-	return (float64(turn) + p.due[source]) / p.shares[source]
+	return (float64(turn) + p.due[source]) * p.period[source]
 }
 
 // until is how many turns a source has had at a time, that time included, or not.

@@ -2,7 +2,7 @@
 // every moment, and not only on average. The n-th choice is a pure function of n: a Cursor
 // goes from one to the next, and begins at any.
 //
-// Source i with the share w of the choices is due for its m-th turn at the time (m+φ)/w,
+// Source i with the share w of the choices is due for its m-th turn at the time (m+φ)·1/w,
 // and the next choice is the source that is due first; of several the one of the lowest
 // number. As many choices as units of time have passed are made, but for rounding. So after
 // n choices source i has had
@@ -106,7 +106,8 @@ func New(steps []Step, lane Lane, limits []int64) *Schedule {
 			s.limits[i] = Most
 		}
 	}
-	first := phase{begun: make([]int64, sources), due: make([]float64, sources), shares: shares(steps[0].Weights)}
+	first := phase{begun: make([]int64, sources), due: make([]float64, sources)}
+	first.set(shares(steps[0].Weights))
 	for i := range first.due {
 		first.due[i] = spread(i, lane.Number, of)
 	}
@@ -115,7 +116,7 @@ func New(steps []Step, lane Lane, limits []int64) *Schedule {
 		from := (step.From - int64(lane.Number) + of - 1) / of
 		last := &s.phases[len(s.phases)-1]
 		if from == last.from {
-			last.shares = shares(step.Weights) // the step before has no choice in this lane
+			last.set(shares(step.Weights)) // the step before has no choice in this lane
 			continue
 		}
 		s.phases = append(s.phases, s.next(from, shares(step.Weights)))
@@ -152,7 +153,8 @@ func (s *Schedule) next(from int64, shares []float64) phase {
 		s.stuck, s.end = true, c.n
 	}
 	last := &s.phases[len(s.phases)-1]
-	p := phase{from: from, shares: shares, begun: make([]int64, len(shares)), due: make([]float64, len(shares))}
+	p := phase{from: from, begun: make([]int64, len(shares)), due: make([]float64, len(shares))}
+	p.set(shares)
 	for i := range shares {
 		p.begun[i] = last.begun[i] + c.turns[i]
 		// What is left until the source is due, in its turns. The conversion keeps a
