@@ -5,15 +5,16 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/bits"
-	"os"
 
 	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader/source"
 )
 
 // MaxBytes is the largest size of an array's elements. A small gzip file can claim, and
@@ -55,28 +56,20 @@ func (e *FormatError) Error() string {
 // Unwrap returns Err.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Open reads a file, plain or gzipped. It returns a *FormatError if it is not a
-// whole IDX file and nothing else.
-func Open(path string) (*Array, error) {
-	f, err := os.Open(path)
+// Open reads a file, plain or gzipped. It returns a *FormatError if it is not a whole IDX
+// file and nothing else, and a *source.Error if it can't be read.
+func Open(ctx context.Context, s source.Source) (*Array, error) {
+	f, err := s.Open(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("idx: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	length := int64(0)
-	if stat, err := f.Stat(); err == nil && stat.Mode().IsRegular() {
-		length = stat.Size()
-	}
-	a, err := read(f, length)
+	a, err := read(io.NewSectionReader(source.ReaderAt(ctx, f), 0, f.Size()), f.Size())
 	var format *FormatError
 	if errors.As(err, &format) {
-		format.File = path
-		return nil, format
+		format.File = s.Name()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("idx: %s: %w", path, err)
-	}
-	return a, nil
+	return a, err
 }
 
 // Read reads r to its end, plain or gzipped: which of the two is seen by its

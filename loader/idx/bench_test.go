@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/loader/idx"
+	"github.com/leat-go/leat/loader/source"
 )
 
 // large writes a file of so many bytes of elements, and returns its path.
@@ -56,7 +57,7 @@ func BenchmarkOpen(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := idx.Open(path); err != nil {
+				if _, err := idx.Open(b.Context(), source.Path(path)); err != nil {
 					b.Fatal(err)
 				}
 				b.StopTimer()

