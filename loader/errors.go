@@ -84,6 +84,9 @@ func (e *Error) Error() string {
 	if _, ok := e.Err.(*OnePassError); ok {
 		cause = strings.TrimPrefix(cause, "loader: ") // which stands in front already
 	}
+	if e.Origin != (Origin{}) {
+		cause = strings.TrimPrefix(cause, e.Origin.String()+": ") // and so does this
+	}
 	return fmt.Sprintf("loader: epoch %d, batch %d%s: %s: %s", e.Epoch, e.Batch, e.place(), e.Stage, cause)
 }
 

@@ -169,7 +169,7 @@ func (s *shard) samples(ctx context.Context) bool {
 			continue
 		case err != nil:
 			s.read++
-			if failures++; !s.skip(ctx, StageIterate, err, Origin{}, failures) {
+			if failures++; !s.skip(ctx, StageIterate, err, originIn(err), failures) {
 				return false
 			}
 			continue

@@ -203,3 +203,12 @@ func originOf(sample Encoder) Origin {
 	}
 	return Origin{}
 }
+
+// originIn is where a record comes from that a reader could not read, if the error knows.
+func originIn(err error) Origin {
+	var l Located
+	if errors.As(err, &l) {
+		return l.Origin()
+	}
+	return Origin{}
+}

@@ -65,7 +65,8 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s, record %d at offset %d", o.File, o.Record, o.Offset)
 }
 
-// Located is an Encoder that knows where its sample comes from. Errors say it.
+// Located is an Encoder that knows where its sample comes from, or an error of a ShardReader
+// that knows it of its record. Errors say it.
 type Located interface {
 	// Origin is that of the sample.
 	Origin() Origin

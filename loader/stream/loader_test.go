@@ -165,7 +165,9 @@ func TestLoaderReadsAnEpoch(t *testing.T) {
 			require.ErrorAs(t, err, &failure)
 		}
 	}
-	require.ErrorContains(t, failure, "a, record 2 at offset 4: invalid character")
+	require.Equal(t, loader.Origin{File: "a", Offset: 4, Record: 2}, failure.Origin)
+	require.EqualError(t, failure, "loader: epoch 0, batch 0, shard 0 (position 2), a, record 2 at offset 4: iterate: "+
+		"invalid character 'h' in literal true (expecting 'r')")
 	require.NoError(t, w[0].Close())
 }
 
