@@ -27,12 +27,16 @@ type data struct {
 	Iterable bool
 	Form     string    // of an iterable: "", FromSeqFunc, or FromSeq, which gives its samples once
 	Closers  bool      // an iterable's samples are io.Closers
+	Composed string    // what a dataset is wrapped in, one of compositions
 	Troubles []trouble // of samples
 	Iterator []trouble // of an iterable's iterator
 }
 
 func (d data) String() string {
 	what := "dataset"
+	if d.Composed != "" {
+		what += " (" + d.Composed + ")"
+	}
 	if d.Iterable {
 		what = "iterable"
 		if d.Form != "" {
@@ -70,6 +74,9 @@ func drawData(t *rapid.T, sampleKinds, iteratorKinds []kind) data {
 	trouble := rapid.IntRange(0, 3).Draw(t, "trouble") // most programs have none
 	if len(sampleKinds) > 0 && trouble >= 2 {
 		d.Troubles = drawTroubles(t, "troubles", d.Samples, 3, sampleKinds...)
+	}
+	if !d.Iterable {
+		d.Composed = rapid.SampledFrom(compositions).Draw(t, "composed")
 	}
 	if d.Iterable {
 		d.Closers = rapid.Bool().Draw(t, "closers")
@@ -234,7 +241,11 @@ func (s *source) loader(o options) (*loader.Loader, error) {
 	case s.Iterable:
 		return loader.NewIterable(iterated{s}, o.BatchSize, o.Options)
 	}
-	return loader.New(indexed{s}, o.BatchSize, o.Options)
+	ds, err := composed(indexed{s}, s.Composed)
+	if err != nil {
+		return nil, err
+	}
+	return loader.New(ds, o.BatchSize, o.Options)
 }
 
 func encode(ctx context.Context, e loader.Encoder, row *loader.Row) error { return e.Encode(ctx, row) }

@@ -3,6 +3,7 @@
 //
 //	trouble_test.go     what a user's code may do wrong
 //	data_test.go        datasets and iterables that do it, and the bytes of their samples
+//	composed_test.go    compositions of a dataset that leave its samples as they are
 //	reference_test.go   which batches and which failures must come, from plain arithmetic
 //	memory_test.go      a loader.Memory that keeps books
 //	drive_test.go       generates programs, runs each under virtual time, reports a failure

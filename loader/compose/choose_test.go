@@ -108,6 +108,14 @@ type endless struct{ loader.Dataset }
 
 func (endless) Len() int { return 1 << (strconv.IntSize - 2) }
 
+// words is a dataset of a ragged field of that name, whose lengths are in a field "length".
+func words(name string) loader.Dataset {
+	field := loader.Field{Name: name, DType: dtype.Uint8, Shape: []int{3}, Ragged: &loader.Ragged{Length: "length"}}
+	return loader.FromFunc(3, []loader.Field{field}, func(_ context.Context, i int, row *loader.Row) error {
+		return loader.Write(row, name, make([]byte, i)...)
+	})
+}
+
 func TestMisuse(t *testing.T) {
 	ten, none := values(upTo(0, 10)...), loader.Dataset(nil)
 	bytes := loader.FromFunc(3, []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{2}}}, nil)
@@ -124,31 +132,32 @@ func TestMisuse(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"no dataset":         {one(compose.Take(none, 1)), []string{"Take: ds", "Dataset is <nil>"}},
-		"no function":        {one(compose.Take(bytes, 1)), []string{"Take: ds", "a nil func"}},
-		"several mistakes":   {one(compose.Take(none, -1)), []string{"Dataset is <nil>", "Take: n is -1"}},
-		"a wrong index":      {one(compose.Subset(ten, []int{3, 10, 99})), []string{"indices[1] is 10, want 0 to 9"}},
-		"a negative index":   {one(compose.Subset(ten, []int{-1})), []string{"indices[0] is -1"}},
-		"Skip":               {one(compose.Skip(ten, math.MinInt)), []string{"Skip: n is -"}},
-		"Repeat 0":           {one(compose.Repeat(ten, 0)), []string{"Repeat: times is 0, want 1 or more"}},
-		"Repeat overflows":   {one(compose.Repeat(ten, math.MaxInt)), []string{"Repeat: times", "ds has 10"}},
-		"Concat of nothing":  {one(compose.Concat()), []string{"Concat: datasets is empty"}},
-		"Concat of fields":   {one(compose.Concat(ten, shaped)), []string{"datasets[1]", "x uint8[2]", "x int64, the fields of the first"}},
-		"Concat overflows":   {one(compose.Concat(long, long, long)), []string{"datasets[", "at most"}},
-		"Zip of one name":    {one(compose.Zip(ten, ten)), []string{"datasets[1]", "field x int64", "datasets[0]"}},
-		"Zip of lengths":     {one(compose.Zip(ten, column("y", 1))), []string{"datasets[1]", "1 samples", "10, as many as datasets[0]"}},
-		"Zip of nothing":     {one(compose.Zip()), []string{"Zip: datasets is empty"}},
-		"Zip of none":        {one(compose.Zip(ten, none)), []string{"Zip: datasets[1]"}},
-		"Select":             {one(compose.Select(ten, -1, nil)), []string{"Select: at is nil", "Select: n is -1"}},
-		"Select too many":    {one(compose.Select(ten, math.MaxInt, func(_, i int) int { return 0 })), tooMany},
-		"Split of nothing":   {all(compose.Split(values(), 1, 0.5, 0.5)), []string{"fractions[0]", "fractions[1]", "of the 0 of ds"}},
-		"Split without":      {all(compose.Split(ten, 1)), []string{"fractions is empty"}},
-		"an empty part":      {all(compose.Split(ten, 1, 0.99, 0.001)), []string{"fractions[1] is 0.001"}},
-		"fractions":          {all(compose.Split(ten, 1, 0, -1, math.NaN(), math.Inf(1))), []string{"[0] is 0", "[1] is -1", "[2] is NaN", "[3] is +Inf"}},
-		"a sum over 1":       {all(compose.Split(ten, 1, 0.7, 0.7)), []string{"sum of at most 1"}},
-		"SplitBy":            {all(compose.SplitBy(ten, 1, nil, 0.5)), []string{"key is nil"}},
-		"SplitN of too many": {all(compose.SplitN(ten, 1, 5, 6, 0)), []string{"counts[1] is 6, want 1 to 5", "counts[2] is 0"}},
-		"SplitN without":     {all(compose.SplitN(ten, 1)), []string{"counts is empty"}},
+		"no dataset":                 {one(compose.Take(none, 1)), []string{"Take: ds", "Dataset is <nil>"}},
+		"no function":                {one(compose.Take(bytes, 1)), []string{"Take: ds", "a nil func"}},
+		"several mistakes":           {one(compose.Take(none, -1)), []string{"Dataset is <nil>", "Take: n is -1"}},
+		"a wrong index":              {one(compose.Subset(ten, []int{3, 10, 99})), []string{"indices[1] is 10, want 0 to 9"}},
+		"a negative index":           {one(compose.Subset(ten, []int{-1})), []string{"indices[0] is -1"}},
+		"Skip":                       {one(compose.Skip(ten, math.MinInt)), []string{"Skip: n is -"}},
+		"Repeat 0":                   {one(compose.Repeat(ten, 0)), []string{"Repeat: times is 0, want 1 or more"}},
+		"Repeat overflows":           {one(compose.Repeat(ten, math.MaxInt)), []string{"Repeat: times", "ds has 10"}},
+		"Concat of nothing":          {one(compose.Concat()), []string{"Concat: datasets is empty"}},
+		"Concat of fields":           {one(compose.Concat(ten, shaped)), []string{"datasets[1]", "x uint8[2]", "x int64, the fields of the first"}},
+		"Concat overflows":           {one(compose.Concat(long, long, long)), []string{"datasets[", "at most"}},
+		"Zip of one name":            {one(compose.Zip(ten, ten)), []string{"datasets[1]", "field x int64", "datasets[0]"}},
+		"Zip of lengths":             {one(compose.Zip(ten, column("y", 1))), []string{"datasets[1]", "1 samples", "10, as many as datasets[0]"}},
+		"Zip of lengths of one name": {one(compose.Zip(words("a"), words("b"))), []string{"Zip: the fields of all", "length"}},
+		"Zip of nothing":             {one(compose.Zip()), []string{"Zip: datasets is empty"}},
+		"Zip of none":                {one(compose.Zip(ten, none)), []string{"Zip: datasets[1]"}},
+		"Select":                     {one(compose.Select(ten, -1, nil)), []string{"Select: at is nil", "Select: n is -1"}},
+		"Select too many":            {one(compose.Select(ten, math.MaxInt, func(_, i int) int { return 0 })), tooMany},
+		"Split of nothing":           {all(compose.Split(values(), 1, 0.5, 0.5)), []string{"fractions[0]", "fractions[1]", "of the 0 of ds"}},
+		"Split without":              {all(compose.Split(ten, 1)), []string{"fractions is empty"}},
+		"an empty part":              {all(compose.Split(ten, 1, 0.99, 0.001)), []string{"fractions[1] is 0.001"}},
+		"fractions":                  {all(compose.Split(ten, 1, 0, -1, math.NaN(), math.Inf(1))), []string{"[0] is 0", "[1] is -1", "[2] is NaN", "[3] is +Inf"}},
+		"a sum over 1":               {all(compose.Split(ten, 1, 0.7, 0.7)), []string{"sum of at most 1"}},
+		"SplitBy":                    {all(compose.SplitBy(ten, 1, nil, 0.5)), []string{"key is nil"}},
+		"SplitN of too many":         {all(compose.SplitN(ten, 1, 5, 6, 0)), []string{"counts[1] is 6, want 1 to 5", "counts[2] is 0"}},
+		"SplitN without":             {all(compose.SplitN(ten, 1)), []string{"counts is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.want == nil {

@@ -43,6 +43,11 @@ func joined(parts []part) (fields []loader.Field, err error) {
 		}
 		fields = append(fields, p.fields...)
 	}
+	if len(errs) == 0 { // else it would say the same again
+		if _, err := loader.NewLayout(fields, 1); err != nil { // such as lengths of one name
+			errs = append(errs, fmt.Errorf("Zip: the fields of all: %w", err))
+		}
+	}
 	return fields, errors.Join(errs...)
 }
 
