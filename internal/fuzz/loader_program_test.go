@@ -95,6 +95,15 @@ type options struct {
 	loader.Options
 }
 
+// global is how many samples a step of all ranks takes at most.
+func (o options) global() int64 {
+	size := o.BatchSize
+	for _, s := range o.BatchSizes {
+		size = max(size, s.BatchSize)
+	}
+	return int64(size * max(1, o.Shard.Count))
+}
+
 // drawOptions are options that a loader of d accepts, if it has enough samples.
 func drawOptions(t *rapid.T, d data) options {
 	o := options{BatchSize: rapid.SampledFrom([]int{1, 2, 3, 5, 8, 13}).Draw(t, "batch")}
@@ -115,6 +124,14 @@ func drawOptions(t *rapid.T, d data) options {
 		if rapid.Bool().Draw(t, "substitute") {
 			o.OnError = loader.Substitute
 			o.MaxSubstituted = rapid.IntRange(0, 3).Draw(t, "limit")
+		}
+		for at := int64(0); len(o.BatchSizes) < 4 && rapid.IntRange(0, 2).Draw(t, "schedule") == 0; {
+			at += int64(rapid.IntRange(1, 60).Draw(t, "sample"))
+			size := rapid.SampledFrom([]int{1, 2, 3, 5, 8, 13}).Draw(t, "size")
+			o.BatchSizes = append(o.BatchSizes, loader.SizeFrom{Sample: at, BatchSize: size})
+		}
+		if rapid.IntRange(0, 3).Draw(t, "readTimeout") == 0 {
+			o.ReadTimeout = time.Hour // longer than any trouble takes: nothing changes
 		}
 	}
 	drawShard(t, &o)

@@ -19,7 +19,7 @@ func TestLoader(t *testing.T) { drive(t, drawLoaderProgram, runLoader) }
 func runLoader(p loaderProgram) error {
 	r := &loading{program: p, words: new(words), turn: make(chan struct{}, 1)}
 	err := r.start(p.Options, p.Slots, loader.Cursor{Epoch: p.StartAt, Position: p.Start})
-	if errors.Is(err, loader.ErrTooFewSamples) && int64(p.Data.Samples) < r.global(p.Options) {
+	if errors.Is(err, loader.ErrTooFewSamples) && int64(p.Data.Samples) < p.Options.global() {
 		return nil // as it should be
 	}
 	if err != nil {
@@ -64,8 +64,6 @@ type loading struct {
 
 var errCancel = errors.New("the run's context is cancelled")
 
-func (r *loading) global(o options) int64 { return int64(o.BatchSize * max(1, o.Shard.Count)) }
-
 // start begins a run with a loader and memory of its own.
 func (r *loading) start(o options, slots int, at loader.Cursor) error {
 	src := &source{data: r.program.Data, workers: o.Workers}
@@ -79,7 +77,7 @@ func (r *loading) start(o options, slots int, at loader.Cursor) error {
 	}
 	r.src, r.ld, r.mem, r.slots = src, ld, mem, slots
 	at = normalized(ld, at)
-	ref := newReference(r.program.Data, ld, at, r.words)
+	ref := newReference(r.program.Data, ld, o.BatchSize, at, r.words)
 	if r.ref != nil && r.ref.options.Seed == o.Seed {
 		ref.standIn = r.ref.standIn
 	}
@@ -121,7 +119,7 @@ func (r *loading) step(s loaderStep) error {
 			return err
 		}
 		err := r.start(s.Options, s.Slots, r.ref.at)
-		if errors.Is(err, loader.ErrTooFewSamples) && int64(r.program.Data.Samples) < r.global(s.Options) {
+		if errors.Is(err, loader.ErrTooFewSamples) && int64(r.program.Data.Samples) < s.Options.global() {
 			return r.start(r.program.Options, s.Slots, r.ref.at)
 		}
 		return err

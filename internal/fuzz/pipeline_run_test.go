@@ -51,7 +51,7 @@ func (p pipelineProgram) real() bool {
 func runPipeline(p pipelineProgram) error {
 	src := &source{data: p.Data}
 	ld, err := src.loader(p.Options)
-	if errors.Is(err, loader.ErrTooFewSamples) && int64(p.Data.Samples) < int64(p.Options.BatchSize*max(1, p.Options.Shard.Count)) {
+	if errors.Is(err, loader.ErrTooFewSamples) && int64(p.Data.Samples) < p.Options.global() {
 		return nil // as it should be
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func (q *pipe) open(ld *loader.Loader, sh shape, at loader.Cursor) (err error) {
 		return err
 	}
 	q.ld, q.shape, q.counted, q.mapped, q.hangs = ld, sh, prefetch.Stats{}, false, false
-	q.ref = newReference(q.program.Data, ld, at, q.words)
+	q.ref = newReference(q.program.Data, ld, q.program.Options.BatchSize, at, q.words)
 	q.ref.standIn = q.standIn
 	q.closing.Store(false)
 	q.closed, q.closeErr, q.stuck = make(chan struct{}), nil, false

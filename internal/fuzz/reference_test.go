@@ -20,8 +20,8 @@ type reference struct {
 	standIn map[[2]int64]int // by epoch and position; -1 where none was found
 }
 
-func newReference(d data, ld *loader.Loader, at loader.Cursor, w *words) *reference {
-	r := &reference{data: d, options: options{ld.BatchSize(), ld.Options()}, began: at, at: at, words: w, standIn: make(map[[2]int64]int)}
+func newReference(d data, ld *loader.Loader, batchSize int, at loader.Cursor, w *words) *reference {
+	r := &reference{data: d, options: options{batchSize, ld.Options()}, began: at, at: at, words: w, standIn: make(map[[2]int64]int)}
 	r.order = func(epoch int, position int64) int {
 		if d.Iterable {
 			return int(position)
@@ -31,7 +31,29 @@ func newReference(d data, ld *loader.Loader, at loader.Cursor, w *words) *refere
 	return r
 }
 
-func (r *reference) global() int64 { return int64(r.options.BatchSize * max(1, r.options.Shard.Count)) }
+// size is the batch size of a step that begins at a position of the epoch.
+func (r *reference) size(position int64) int64 {
+	size := r.options.BatchSize
+	for _, s := range r.options.BatchSizes {
+		if int64(r.at.Epoch)*int64(r.data.Samples)+position >= s.Sample {
+			size = s.BatchSize
+		}
+	}
+	return int64(size)
+}
+
+// global is how many samples all ranks take in a step that begins at a position.
+func (r *reference) global(position int64) int64 {
+	return r.size(position) * int64(max(1, r.options.Shard.Count))
+}
+
+// number is that of the step which has a position, of those from the epoch's beginning on.
+func (r *reference) number(position int64) (n int) {
+	for at := r.global(0); at <= position; at += r.global(at) {
+		n++
+	}
+	return n
+}
 
 // expected is a batch.
 type expected struct {
@@ -105,7 +127,7 @@ func nowhere(err error, at loader.Cursor) error {
 
 // next is what comes at the place where the reference is.
 func (r *reference) next() outcome {
-	n, global := r.data.length(r.at.Epoch), r.global()
+	n, global := r.data.length(r.at.Epoch), r.global(r.at.Position)
 	left := n - r.at.Position
 	drop := r.options.Last == loader.Drop
 	if r.options.Epochs > 0 && r.at.Epoch >= r.options.Epochs {
@@ -153,9 +175,9 @@ func (r *reference) next() outcome {
 // batch is this rank's part of the global batch that begins at the place, in an
 // epoch of n samples.
 func (r *reference) batch(n int64) *expected {
-	size, ranks := int64(r.options.BatchSize), int64(max(1, r.options.Shard.Count))
+	size, ranks := r.size(r.at.Position), int64(max(1, r.options.Shard.Count))
 	e := &expected{
-		epoch: r.at.Epoch, batch: int(r.at.Position / r.global()),
+		epoch: r.at.Epoch, batch: r.number(r.at.Position),
 		position: r.at.Position + int64(r.options.Shard.Index)*size,
 		after:    loader.Cursor{Epoch: r.at.Epoch, Position: min(r.at.Position+size*ranks, n)},
 	}
@@ -175,7 +197,7 @@ func (r *reference) batch(n int64) *expected {
 		e.after.Substituted = r.at.Substituted + len(e.broken)
 	}
 	rest := n - e.after.Position
-	e.last = !r.data.Iterable && (rest == 0 || r.options.Last == loader.Drop && rest < r.global())
+	e.last = !r.data.Iterable && (rest == 0 || r.options.Last == loader.Drop && rest < r.global(e.after.Position))
 	return e
 }
 
