@@ -47,11 +47,18 @@ var errAllExcluded = fmt.Errorf("excluded, as are %d samples that were drawn in 
 
 // exclusions are all of Options.Exclude, made ready to be asked. nil excludes nothing.
 type exclusions struct {
-	samples []int // sorted
+	samples map[int]struct{}
 	leaves  map[Leaf]struct{}
 	files   map[string]struct{}
 	steps   []Span   // in order and apart from each other
 	digests []uint64 // of the first 0, 1 and so on of Options.Exclude
+}
+
+func newExclusions() *exclusions {
+	return &exclusions{
+		samples: make(map[int]struct{}), leaves: make(map[Leaf]struct{}), files: make(map[string]struct{}),
+		digests: []uint64{0},
+	}
 }
 
 // exclude makes the loader leave out what Options.Exclude says.
@@ -59,7 +66,7 @@ func (l *Loader) exclude() error {
 	if len(l.options.Exclude) == 0 {
 		return nil
 	}
-	x := &exclusions{leaves: map[Leaf]struct{}{}, files: map[string]struct{}{}, digests: []uint64{0}}
+	x := newExclusions()
 	var wrong mistakes
 	for i, e := range l.options.Exclude {
 		wrong.add(l.checkExclusion(fmt.Sprintf("Exclude[%d]", i), e))
@@ -134,7 +141,9 @@ func (x *exclusions) add(e Exclusion, samples int64) {
 	steps := merged(e.Steps, samples)
 	x.digests = append(x.digests, digest(x.digests[len(x.digests)-1], own, slices.Compact(leaves), files, steps))
 
-	x.samples = slices.Compact(slices.Sorted(slices.Values(append(own, x.samples...))))
+	for _, sample := range own {
+		x.samples[sample] = struct{}{}
+	}
 	for _, leaf := range leaves {
 		x.leaves[leaf] = struct{}{}
 	}
@@ -208,7 +217,7 @@ func (x *exclusions) extends(digest uint64) bool {
 // leftOut reports whether an epoch is to be without a sample.
 func (l *Loader) leftOut(epoch, index int) bool {
 	x := l.excluded
-	if _, found := slices.BinarySearch(x.samples, index); found {
+	if _, found := x.samples[index]; found {
 		return true
 	}
 	if len(x.leaves) == 0 && len(x.files) == 0 {

@@ -28,7 +28,7 @@ func TestExcludingAllocatesNothing(t *testing.T) {
 
 // The digest is kept in states that are read by later versions.
 func TestTheDigestOfAnExclusionStaysTheSame(t *testing.T) {
-	x := &exclusions{leaves: map[Leaf]struct{}{}, files: map[string]struct{}{}, digests: []uint64{0}}
+	x := newExclusions()
 	x.add(Exclusion{Samples: []int{7, 3}, Files: []string{"train.tar"}}, 100)
 	x.add(Exclusion{Leaves: []Leaf{{1, 5}}, Steps: []Span{{Cursor{Position: 4}, Cursor{Position: 8}}}}, 100)
 	require.Equal(t, []uint64{0, 0x132cfceb84649201, 0xc4659a28200e1003}, x.digests)

@@ -72,6 +72,9 @@ func TestExcludedSamplesAreSubstitutedAndAllElseIsAsItWas(t *testing.T) {
 		require.NoError(t, err)
 		now := runRanks(t, ds, batchSize, o, after)
 		require.Len(t, now[0], len(before[0])-stop-1)
+		if len(now[0]) == 0 {
+			return
+		}
 		for rank := range now {
 			for step, b := range now[rank] {
 				was := before[rank][stop+1+step]
@@ -86,6 +89,11 @@ func TestExcludedSamplesAreSubstitutedAndAllElseIsAsItWas(t *testing.T) {
 				require.Empty(t, b.filled.Substituted)
 				require.Equal(t, was, b)
 			}
+		}
+		if batchSize%2 == 0 { // other ranks, the same global batches
+			half := o
+			half.Shard.Count *= 2
+			require.Equal(t, globals(now), globals(runRanks(t, ds, batchSize/2, half, after)))
 		}
 		span, err := l.Span(l.StateAt(after), 0, len(now[0]))
 		require.NoError(t, err)
@@ -326,6 +334,50 @@ func TestAllThatIsDrawnIsExcluded(t *testing.T) {
 		require.Equal(t, -1, s.Index)
 	}
 	require.Empty(t, slices.Collect(l.Candidates(0, 0)))
+}
+
+// BenchmarkExclude tells what it costs a sample to be asked whether it is excluded.
+func BenchmarkExclude(b *testing.B) {
+	const samples, batch = 60000, 256
+	ds := newImages(784, samples)
+	for _, excluded := range []int{0, 1, 1000} {
+		b.Run(fmt.Sprintf("excluded=%d", excluded), func(b *testing.B) {
+			o := loader.Options{Workers: 1, Epochs: 1, Shuffle: true}
+			if excluded > 0 {
+				o.Exclude = []loader.Exclusion{{}}
+			}
+			for i := range excluded {
+				o.Exclude[0].Samples = append(o.Exclude[0].Samples, i*samples/excluded)
+			}
+			l, err := loader.New(ds, batch, o)
+			require.NoError(b, err)
+			mem, err := loader.NewHeap(l.Layout().Size(), benchmarkSlots)
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				fillEpoch(b, l, mem)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*samples), "ns/sample")
+		})
+	}
+}
+
+// BenchmarkWhich tells what it costs to tell of a sample what it is.
+func BenchmarkWhich(b *testing.B) {
+	l, err := loader.New(numbers{n: 1 << 20}, 256, loader.Options{Shuffle: true})
+	require.NoError(b, err)
+	span, err := l.Span(l.StateAt(loader.Cursor{}), 1000, 1100)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		samples, err := l.Which(span)
+		require.NoError(b, err)
+		for range samples {
+			n++
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/sample")
 }
 
 // The loss rises suddenly at a step, because of samples that should not be there. They are

@@ -9,7 +9,8 @@ import (
 
 // Order is the order of one epoch's samples: a bijection from positions to
 // dataset indices that takes no memory, whatever the number of samples. It does not
-// change; any number of goroutines may read one.
+// change; any number of goroutines may read one. What Options.Exclude leaves out is in it,
+// since nothing shifts: Loader.Which tells what is read in its place.
 type Order struct {
 	permutation permute.Permutation
 	samples     int64

@@ -130,6 +130,10 @@ func drawOptions(t *rapid.T, d data) options {
 			size := rapid.SampledFrom([]int{1, 2, 3, 5, 8, 13}).Draw(t, "size")
 			o.BatchSizes = append(o.BatchSizes, loader.SizeFrom{Sample: at, BatchSize: size})
 		}
+		if o.Last != loader.Pad && d.Samples > 4 && rapid.IntRange(0, 2).Draw(t, "exclude") == 0 {
+			samples := rapid.SliceOfN(rapid.IntRange(0, d.Samples-1), 1, 3).Draw(t, "excluded")
+			o.Exclude = []loader.Exclusion{{Samples: samples}}
+		}
 		if rapid.IntRange(0, 3).Draw(t, "readTimeout") == 0 {
 			o.ReadTimeout = time.Hour // longer than any trouble takes: nothing changes
 		}

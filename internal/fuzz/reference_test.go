@@ -1,9 +1,12 @@
 package fuzz
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -26,9 +29,39 @@ func newReference(d data, ld *loader.Loader, batchSize int, at loader.Cursor, w 
 		if d.Iterable {
 			return int(position)
 		}
-		return ld.Order(epoch).At(position % int64(d.Samples))
+		index := ld.Order(epoch).At(position % int64(d.Samples))
+		for _, e := range r.options.Exclude {
+			if slices.Contains(e.Samples, index) {
+				return r.inPlaceOf(index, epoch, position)
+			}
+		}
+		return index
 	}
 	return r
+}
+
+// inPlaceOf is the sample that is read at a position whose own is excluded. It depends on
+// the seed, the epoch, the position and what is excluded: any other loader with these says
+// the same.
+func (r *reference) inPlaceOf(index, epoch int, position int64) int {
+	other := loader.FromFunc(r.data.Samples, []loader.Field{{Name: "x", DType: dtype.Uint8}},
+		func(context.Context, int, *loader.Row) error { return nil })
+	ld, err := loader.New(other, 1, loader.Options{Seed: r.options.Seed, Shuffle: r.options.Shuffle, Exclude: r.options.Exclude})
+	if err != nil {
+		panic(err)
+	}
+	at := loader.Cursor{Epoch: epoch, Position: position}
+	samples, err := ld.Which(loader.Span{From: at, To: loader.Cursor{Epoch: epoch, Position: position + 1}})
+	if err != nil {
+		panic(err)
+	}
+	for s := range samples {
+		if s.Excluded != index || slices.Contains(r.options.Exclude[0].Samples, s.Index) {
+			panic(fmt.Sprintf("%+v in the place of %d", s, index))
+		}
+		return s.Index
+	}
+	panic("no sample")
 }
 
 // size is the batch size of a step that begins at a position of the epoch.
