@@ -4,6 +4,7 @@
 // # The parts
 //
 //	Dataset, Iterable   where samples come from: by number, or one after the other
+//	Stream, ShardReader and one after the other from several shards, from any place of each
 //	Field, Layout       what a sample consists of, and where it lies in a batch
 //	Row                 one sample's place, lent to the code that writes it
 //	Order               which sample is at which position of an epoch
@@ -49,9 +50,27 @@
 // second pass is an *OnePassError. A sample that owns something is an io.Closer, and is
 // closed if no batch takes it; see Encoder.
 //
-// A batch is delivered when it is full, or when its epoch or its source ends. There is no
-// way yet to deliver a part of one earlier: a live source, such as a channel of requests,
-// may keep the last requests waiting until others come.
+// A Stream is cut into shards, whose number is part of its order. A shard is read by one
+// rank. Its n-th sample has position n·S + i of S shards, and a rank reads what its shards
+// have in the order of the positions: so the next sample follows from how many each shard
+// has given, and from nothing that one would have to save besides. With equal global batches,
+// and numbers of ranks that divide S, the global batches are the same samples until a shard
+// ends, and with Options.Steps, where no shard does, for good. What a shard's sample is does
+// not depend on other shards: one that is left out by Skip, or under SkipFailed, is replaced
+// by the next of its own shard.
+//
+// A State of a Stream has a mark for each shard, and how many records to leave out behind it,
+// at most a few hundred. A Run notes such marks as it reads, and works a State out only when
+// it is asked for one. A reader without marks is exact too, but is read from the beginning.
+// Each rank knows its own shards only; MergeStates gathers them, and any number of ranks up
+// to that of the shards goes on from there.
+//
+// The ranks of a Stream can't know how many samples the others have. Either Options.Steps
+// says how many steps an epoch has, or Options.Agree has them agree on each.
+//
+// A batch is delivered when it is full, or when its epoch or its source ends; or when its
+// source says Flush: a live source, such as a channel of requests, does that when it has no
+// other for now.
 //
 // A failure is an *Error, with its place and the user's own error. It is delivered after
 // all batches before it. If several samples of a batch fail, it is the one at the lowest
@@ -75,6 +94,11 @@
 // If samples turn out to take longer while other workers find no row to claim, an inspector
 // tells the worker that it is late. Then it gives back the rows that it has not begun, and
 // any worker can claim them.
+//
+// Each shard of a Stream has a goroutine that reads ahead, about as many samples as make two
+// batches over all shards, into a queue. The dispatcher takes them from there in their order,
+// and waits for the shard whose turn it is. Where samples may be left out that goroutine
+// encodes them as well, because a row that was handed over can't be taken back.
 //
 // An open batch counts the rows that are not done. A row is done when it was written, or
 // skipped, or when it is known that it will not come.

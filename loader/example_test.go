@@ -410,3 +410,49 @@ func ExampleRow_SetLen() {
 	fmt.Println(ld.Layout().Rows(0, batch), dtype.As[int32](ld.Layout().Rows(1, batch)))
 	// Output: [1 2 1] [0 0 1 3]
 }
+
+// A live source says when it has no other sample for now.
+func ExampleFlush() {
+	requests := func(yield func(int, error) bool) {
+		for _, waiting := range [][]int{{1, 2, 3, 4, 5}, {6}, {7, 8}} {
+			for _, request := range waiting {
+				if !yield(request, nil) {
+					return
+				}
+			}
+			if !yield(0, loader.Flush) {
+				return
+			}
+		}
+	}
+	source := loader.FromSeq([]loader.Field{{Name: "request", DType: dtype.Int64}}, requests,
+		func(_ context.Context, request int, row *loader.Row) error {
+			return loader.Write(row, "request", int64(request))
+		})
+	ld, err := loader.NewIterable(source, 4, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ld.Close()
+	mem, err := loader.NewHeap(ld.Layout().Size(), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run := ld.Start(context.Background(), loader.Cursor{}, mem)
+	defer run.Close()
+	for {
+		batch, err := run.Next(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(batch.N, "requests")
+		mem.Put(batch.Slot)
+	}
+	// Output:
+	// 4 requests
+	// 1 requests
+	// 1 requests
+	// 2 requests
+	// leat: end of epoch
+}
