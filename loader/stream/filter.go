@@ -26,9 +26,9 @@ type filtered[T any] struct {
 	keep func(T) bool
 }
 
-func (f *filtered[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (f *filtered[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	for {
-		item, ok, err := f.Reader.Next(ctx)
+		item, ok, err = f.Reader.Next(ctx)
 		if !ok || err != nil {
 			return item, false, err
 		}

@@ -122,7 +122,7 @@ func (r *mixReader[T]) begin(source int, at []byte) error {
 	return nil
 }
 
-func (r *mixReader[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (r *mixReader[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	for !r.ended && r.broken == nil {
 		if !r.choose() {
 			r.ended = true
@@ -134,20 +134,19 @@ func (r *mixReader[T]) Next(ctx context.Context) (Item[T], bool, error) {
 				break
 			}
 		}
-		item, ok, err := s.up.Next(ctx)
-		if err != nil {
-			return Item[T]{}, false, err
+		if item, ok, err = s.up.Next(ctx); err != nil {
+			return item, false, err
 		}
 		if ok {
 			r.turnOver(s)
 			return item, true, nil
 		}
 		r.sourceEnded(r.choice)
-		if err := ctx.Err(); err != nil {
-			return Item[T]{}, false, err
+		if err = ctx.Err(); err != nil {
+			return item, false, err
 		}
 	}
-	return Item[T]{}, false, r.broken
+	return item, false, r.broken
 }
 
 // choose says whose turn it is, false if nobody's.

@@ -89,27 +89,26 @@ func (s *sequence[T]) start(ctx context.Context, mark []byte) error {
 	return nil
 }
 
-func (s *sequence[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (s *sequence[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	for s.part < s.parts && s.failed == nil {
 		if s.up == nil {
-			if err := s.start(ctx, nil); err != nil {
-				return Item[T]{}, false, err
+			if err = s.start(ctx, nil); err != nil {
+				return item, false, err
 			}
 		}
-		item, ok, err := s.up.Next(ctx)
-		if err != nil {
-			return Item[T]{}, false, err
+		if item, ok, err = s.up.Next(ctx); err != nil {
+			return item, false, err
 		}
 		if ok {
 			s.empty = false
 			return item, true, nil
 		}
 		s.turn()
-		if err := ctx.Err(); err != nil { // else there could be empty parts for ever
-			return Item[T]{}, false, err
+		if err = ctx.Err(); err != nil { // else there could be empty parts for ever
+			return item, false, err
 		}
 	}
-	return Item[T]{}, false, s.failed
+	return item, false, s.failed
 }
 
 // turn closes the part that has ended and goes to the next.

@@ -119,9 +119,9 @@ func (b *shuffled[T]) restore(slots map[int64]held[T], drawn int64) error {
 	return nil
 }
 
-func (b *shuffled[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (b *shuffled[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	for !b.ended {
-		item, ok, err := b.trail.next(ctx)
+		item, ok, err = b.trail.next(ctx)
 		switch {
 		case err != nil:
 			return Item[T]{}, false, err
@@ -130,7 +130,8 @@ func (b *shuffled[T]) Next(ctx context.Context) (Item[T], bool, error) {
 		case int64(len(b.slots)) < b.size:
 			b.slots = append(b.slots, held[T]{item: item, number: b.items - 1})
 		default:
-			return b.exchange(item), true, nil
+			b.exchange(&item)
+			return item, true, nil
 		}
 	}
 	if len(b.slots) == 0 {
@@ -140,16 +141,15 @@ func (b *shuffled[T]) Next(ctx context.Context) (Item[T], bool, error) {
 }
 
 // exchange draws an item and puts the one that was read last in its place.
-func (b *shuffled[T]) exchange(item Item[T]) Item[T] {
-	i := b.draw(b.drawn, b.size)
-	out := b.slots[i].item
-	b.slots[i] = held[T]{item: item, number: b.items - 1}
+func (b *shuffled[T]) exchange(item *Item[T]) {
+	slot := &b.slots[b.draw(b.drawn, b.size)]
+	slot.item, *item = *item, slot.item
+	slot.number = b.items - 1
 	b.drawn++
 	if b.drawn-b.kept >= b.every {
 		b.kept = b.drawn
 		b.forget(b.oldest())
 	}
-	return out
 }
 
 // oldest is the number of the oldest item in the buffer.

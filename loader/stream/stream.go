@@ -177,11 +177,11 @@ type guard[T any] struct {
 	ended bool
 }
 
-func (g *guard[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (g *guard[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	if g.ended {
-		return Item[T]{}, false, nil
+		return item, false, nil
 	}
-	item, ok, err := g.Reader.Next(ctx)
+	item, ok, err = g.Reader.Next(ctx)
 	g.ended = !ok && err == nil
 	return item, ok, err
 }

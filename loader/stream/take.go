@@ -34,11 +34,11 @@ type taking[T any] struct {
 	taken, share uint64
 }
 
-func (t *taking[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (t *taking[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	if t.taken >= t.share {
-		return Item[T]{}, false, nil
+		return item, false, nil
 	}
-	item, ok, err := t.Reader.Next(ctx)
+	item, ok, err = t.Reader.Next(ctx)
 	if ok && err == nil {
 		t.taken++
 	}
@@ -66,9 +66,9 @@ type skipping[T any] struct {
 	skipped, share uint64
 }
 
-func (s *skipping[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (s *skipping[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	for {
-		item, ok, err := s.Reader.Next(ctx)
+		item, ok, err = s.Reader.Next(ctx)
 		if !ok || err != nil || s.skipped >= s.share {
 			return item, ok, err
 		}

@@ -59,14 +59,14 @@ func newTrail[T any](up Reader[T], items int64, mark []byte, every int64) *trail
 }
 
 // next is up's Next, counted.
-func (t *trail[T]) next(ctx context.Context) (Item[T], bool, error) {
+func (t *trail[T]) next(ctx context.Context) (item Item[T], ok bool, err error) {
 	if t.ended {
-		return Item[T]{}, false, nil
+		return item, false, nil
 	}
 	if t.items-t.places[len(t.places)-1].items >= t.every {
 		t.keepPlace()
 	}
-	item, ok, err := t.up.Next(ctx)
+	item, ok, err = t.up.Next(ctx)
 	switch {
 	case err == loader.Flush:
 	case err != nil:
