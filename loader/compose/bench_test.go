@@ -2,6 +2,8 @@ package compose_test
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -92,4 +94,49 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkBytes is what a sample of some bytes costs where it is copied.
+func BenchmarkBytes(b *testing.B) {
+	const n = 1000
+	for _, size := range []int{784, 150528} {
+		fields := []loader.Field{{Name: "image", DType: dtype.Uint8, Shape: []int{size}}}
+		image := make([]byte, size)
+		ds := loader.FromFunc(n, fields, func(_ context.Context, _ int, row *loader.Row) error {
+			return loader.Write(row, "image", image...)
+		})
+		file, err := compose.CacheFile(ds, filepath.Join(b.TempDir(), "cache"), "1")
+		require.NoError(b, err)
+		require.NoError(b, file.Build(b.Context()))
+		for name, ds := range map[string]loader.Dataset{
+			"plain": ds,
+			"Map": must(compose.Map(ds, fields, func(_ context.Context, in, out *loader.Row) error {
+				out.CopyFrom(in)
+				return nil
+			})),
+			"Retry":       must(compose.Retry(ds, compose.RetryOptions{})),
+			"CacheMemory": cached(ds),
+			"CacheFile":   file,
+		} {
+			b.Run(fmt.Sprintf("%s/rowBytes=%d", name, size), func(b *testing.B) {
+				s, err := loader.NewScratch(fields)
+				require.NoError(b, err)
+				row, i, ctx := s.Begin(new(loader.Row)), 0, context.Background()
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := ds.Read(ctx, i, row); err != nil {
+						b.Fatal(err)
+					}
+					i = (i + 1) % n
+				}
+			})
+		}
+		require.NoError(b, file.Close())
+	}
+}
+
+func cached(ds loader.Dataset) loader.Dataset {
+	c, err := compose.CacheMemory(ds, 1<<30)
+	return must(c, err)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -429,4 +430,40 @@ func TestMisuseOfFileCaches(t *testing.T) {
 	c, err := compose.CacheFile(must(compose.Concat(ten, must(compose.Take(ten, 1)))), path, "")
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
+}
+
+// Whatever is done at once with a cache, it ends, and the file is whole or absent.
+func TestACacheIsClosedWhileItIsBuilt(t *testing.T) {
+	for i := range 30 {
+		directory := t.TempDir()
+		c, err := compose.CacheFile(newCounted(upTo(0, 200)...), filepath.Join(directory, "cache"), "")
+		require.NoError(t, err)
+		var users sync.WaitGroup
+		users.Go(func() {
+			if err := c.Build(context.Background()); err != nil && !errors.Is(err, os.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		users.Go(func() {
+			if got := contents(t, c, 1); !slices.Equal(got[0], upTo(0, 200)) {
+				t.Error("other contents")
+			}
+		})
+		users.Go(func() {
+			for range i * 20 {
+				runtime.Gosched()
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		users.Wait()
+		if left := names(t, directory); len(left) > 0 {
+			require.Equal(t, []string{"cache"}, left)
+			again, err := compose.CacheFile(newCounted(upTo(0, 200)...), filepath.Join(directory, "cache"), "")
+			require.NoError(t, err)
+			require.True(t, again.Stats().Whole)
+			require.NoError(t, again.Close())
+		}
+	}
 }

@@ -24,7 +24,8 @@
 // What comes in what order is a pure function of the parameters and the epoch. A
 // composition that draws or shuffles does it anew in each epoch, and anew in each time that
 // a Repeat reads it: each time is a pass with a number of its own. The number of ranks,
-// workers or machines changes nothing.
+// workers or machines changes nothing. Datasets of other packages are told the loader's
+// epoch, by Row.Epoch, in every pass.
 //
 // A composition has an order of its own. A loader without Options.Shuffle keeps it; one
 // with Options.Shuffle permutes all samples of the epoch, so that it keeps what they are
@@ -34,8 +35,8 @@
 //
 // A composition is a loader.Fingerprinter: its fingerprint is made of its parameters and of
 // those of its parts, so that a State is refused where the composition has changed. What a
-// function does is not part of it. A composition is a loader.Composed too, so that
-// loader.Which and errors lead to the sample of the dataset at the bottom.
+// function does is not part of it. A composition is a loader.Composed too: Loader.Which
+// tells which sample of the dataset at the bottom was read.
 //
 // # Ownership
 //
