@@ -97,7 +97,7 @@ func (m *merger) vote(ctx context.Context) (going bool, err error) {
 	l := m.run.loader
 	rows, batch := len(m.pending), l.layout.batch
 	least, most, err := m.ask(ctx, rows)
-	first := m.begin.Position == 0 && m.made == 0
+	first := m.first()
 	switch {
 	case err != nil:
 		return false, err

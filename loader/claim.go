@@ -64,8 +64,8 @@ func (c Claim) Restore(s State, stands Cursor) Cursor {
 // one that there is not, is a *StateError.
 func (c Claim) Seek(epoch int, position int64, stands Cursor) (Cursor, error) {
 	to := Cursor{Epoch: epoch, Position: position}
-	if c.loader.stream != nil && stands.same(to) {
-		return stands, nil
+	if c.loader.stream != nil && stands.same(to) && (position != 0 || c.loader.options.Steps > 0) {
+		return stands, nil // at position 0 it could be behind batches without rows
 	}
 	if c.loader.stream != nil && position != 0 {
 		return Cursor{}, c.loader.validate(to)

@@ -303,7 +303,7 @@ func (m *merger) close(last bool) {
 // run goes on.
 func (m *merger) finish(ctx context.Context) bool {
 	l := m.run.loader
-	first := m.begin.Position == 0 && m.made == 0
+	first := m.first()
 	switch {
 	case l.options.Steps > 0:
 		m.refuse(ctx, m.outcome(fmt.Errorf("%w: no shard of this rank gave any in a whole pass", ErrNoSamples)))
@@ -324,6 +324,10 @@ func (m *merger) finish(ctx context.Context) bool {
 	m.seal(m.batch.filled.After)
 	return true
 }
+
+// first reports whether the epoch has had no batch, also before the run: a rank that has no
+// samples stays at position 0, but a place behind a batch has a track.
+func (m *merger) first() bool { return m.made == 0 && m.begin == Cursor{Epoch: m.begin.Epoch} }
 
 // none is the failure of an epoch without samples.
 func (m *merger) none() error {

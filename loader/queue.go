@@ -19,6 +19,9 @@ type failure struct {
 	origin Origin
 }
 
+// Unwrap is for a *SkipError around it.
+func (f *failure) Unwrap() error { return f.error }
+
 type kind uint8
 
 const (

@@ -82,6 +82,7 @@ func (s *shard) loop(ctx context.Context, from ShardMark) {
 func (s *shard) readPass(ctx context.Context, from ShardMark, next bool) (another bool) {
 	s.enter(&stageIterate)
 	s.pass, s.read, s.noted = from.Pass, 0, 0
+	s.standing = s.standing[:0] // a place of another pass is another place
 	if next {
 		s.track.turn(s.slot, s.pass)
 	}

@@ -29,7 +29,7 @@ func (s *State) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("loader: the state: %w", err)
 	}
 	if _, ok := found["version"]; !ok || string(found["version"]) == "null" || read.Version == stateVersion {
-		if err := checkKeys(found); err != nil {
+		if err := checkState(found); err != nil {
 			return err
 		}
 	}
@@ -37,20 +37,35 @@ func (s *State) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// checkKeys takes the keys of a State out of found, and reports those that are missing
-// and those that are left.
-func checkKeys(found map[string]json.RawMessage) error {
+// checkState reports the keys of a State and of its marks that are missing, or not known.
+func checkState(found map[string]json.RawMessage) error {
+	var marks []map[string]json.RawMessage
+	if text, ok := found["marks"]; ok {
+		if err := json.Unmarshal(text, &marks); err != nil {
+			return fmt.Errorf("loader: the state: marks: %w", err)
+		}
+	}
+	err := checkKeys(found, reflect.TypeFor[State](), "")
+	for i, mark := range marks {
+		err = errors.Join(err, checkKeys(mark, reflect.TypeFor[ShardMark](), fmt.Sprintf("marks[%d].", i)))
+	}
+	return err
+}
+
+// checkKeys takes the keys of a struct out of found, and reports those that are missing
+// and those that are left. in is what stands before their names.
+func checkKeys(found map[string]json.RawMessage, of reflect.Type, in string) error {
 	var errs []error
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[State]()) {
+	for _, field := range reflect.VisibleFields(of) {
 		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		value, ok := found[key]
 		if (!ok || string(value) == "null") && !strings.Contains(options, "omitempty") {
-			errs = append(errs, &StateError{Field: key, Want: "a value"})
+			errs = append(errs, &StateError{Field: in + key, Want: "a value"})
 		}
 		delete(found, key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		errs = append(errs, &StateError{Field: key, Got: string(found[key])})
+		errs = append(errs, &StateError{Field: in + key, Got: string(found[key])})
 	}
 	return errors.Join(errs...)
 }

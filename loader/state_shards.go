@@ -50,7 +50,7 @@ func MergeStates(states ...State) (State, error) {
 		return State{}, err
 	}
 	for _, s := range states {
-		if s.Position < merged.Position && s.goesOn() {
+		if s.Position < merged.Position && !s.ended() {
 			errs = append(errs, &StateError{Field: "Position", Got: s.Position, Want: fmt.Sprintf("%d, as on another rank: saved behind the same step", merged.Position)})
 		}
 	}
@@ -79,9 +79,10 @@ func (s State) differs(other State) error {
 	return &StateError{Field: "states", Got: fmt.Sprintf("%+v", other), Want: fmt.Sprintf("%+v", s)}
 }
 
-// goesOn reports whether a shard that the State has can give more.
-func (s State) goesOn() bool {
-	return slices.ContainsFunc(s.Marks, func(m ShardMark) bool { return !m.Ended })
+// ended reports whether no shard that the State has can give more: then it is behind later
+// steps too.
+func (s State) ended() bool {
+	return len(s.Marks) > 0 && !slices.ContainsFunc(s.Marks, func(m ShardMark) bool { return !m.Ended })
 }
 
 // incomplete reports shards that the State has twice, or lacks: it is one rank's.
@@ -125,7 +126,8 @@ func (s State) checkMarks() error {
 	return errors.Join(errs...)
 }
 
-// marksAt returns the marks of this rank's shards at a place, nil if it is not known.
+// marksAt returns the marks of this rank's shards at a place, each once and by number, nil if
+// they are not all known.
 func (l *Loader) marksAt(at Cursor) []ShardMark {
 	at = l.normalize(at)
 	if at.track == nil {
@@ -138,10 +140,17 @@ func (l *Loader) marksAt(at Cursor) []ShardMark {
 			own = append(own, m)
 		}
 	}
-	if len(own) == 0 {
+	slices.SortFunc(own, func(a, b ShardMark) int { return cmp.Compare(a.Shard, b.Shard) })
+	shard := int(l.split.rank)
+	for _, m := range own {
+		if m.Shard != shard || shard >= l.shards {
+			return nil
+		}
+		shard += int(l.split.ranks)
+	}
+	if shard < l.shards {
 		return nil
 	}
-	slices.SortFunc(own, func(a, b ShardMark) int { return cmp.Compare(a.Shard, b.Shard) })
 	return own
 }
 

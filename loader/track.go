@@ -150,7 +150,11 @@ func newest(notes []note, c count) int {
 // They are the caller's.
 func (t *track) at(at Cursor) []ShardMark {
 	if t.told != nil {
-		return slices.Clone(t.told)
+		marks := slices.Clone(t.told)
+		for i := range marks { // the State is the user's, and a reader may write to its mark
+			marks[i].Mark = slices.Clone(marks[i].Mark)
+		}
+		return marks
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -117,11 +117,13 @@ func (p *Prefetcher) Restore(st loader.State) error {
 	if err := p.loader.Check(st); err != nil {
 		return p.unlessClosed(fmt.Errorf("prefetch: Restore: the state does not fit: %w", err))
 	}
-	to := p.place.claim.Restore(st, p.place.at())
-	if p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
-		to.Substituted = p.place.substituted(to)
-	}
-	return p.seek(to)
+	return p.seek(func(stands loader.Cursor) (loader.Cursor, error) {
+		to := p.place.claim.Restore(st, stands)
+		if p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
+			to.Substituted = p.place.substituted(to)
+		}
+		return to, nil
+	})
 }
 
 // Seek moves the cursor to a sample position of an epoch, both from 0: the next global
@@ -131,12 +133,14 @@ func (p *Prefetcher) Restore(st loader.State) error {
 // place, if a range or Reader is open, or if user code that works ahead for the present
 // place does not stop: then it may be called again.
 func (p *Prefetcher) Seek(epoch int, position int64) error {
-	cursor, err := p.place.claim.Seek(epoch, position, p.place.at())
-	if err != nil {
-		return p.unlessClosed(fmt.Errorf("prefetch: Seek: %w", err))
-	}
-	cursor.Substituted = p.place.substituted(cursor)
-	return p.seek(cursor)
+	return p.seek(func(stands loader.Cursor) (loader.Cursor, error) {
+		to, err := p.place.claim.Seek(epoch, position, stands)
+		if err != nil {
+			return to, fmt.Errorf("prefetch: Seek: %w", err)
+		}
+		to.Substituted = p.place.substituted(to)
+		return to, nil
+	})
 }
 
 // unlessClosed is err, or ErrClosed if the Prefetcher is closed: a source that gives its
@@ -148,8 +152,14 @@ func (p *Prefetcher) unlessClosed(err error) error {
 	return err
 }
 
-func (p *Prefetcher) seek(cursor loader.Cursor) error {
+// seek makes the place what to returns for it, while nobody else moves it: what the loader
+// knows of a Stream's place is forgotten when a later one is delivered.
+func (p *Prefetcher) seek(to func(stands loader.Cursor) (loader.Cursor, error)) error {
 	return p.alone(func() error {
+		cursor, err := to(p.place.at())
+		if err != nil {
+			return err
+		}
 		if p.run != nil && p.run.at != cursor {
 			if err := p.stop(); err != nil {
 				return err

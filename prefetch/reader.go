@@ -153,7 +153,7 @@ func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
 		case err != errEpochOver:
 			return nil, err
 		case p.run.epoch <= r.epoch: // it was over when the last reader left it
-		case r.begun || p.place.at().Position == 0:
+		case r.begun || p.place.at() == loader.Cursor{Epoch: r.epoch}:
 			r.over, r.end = true, p.run.at
 			r.move(r.end)
 			return nil, err
