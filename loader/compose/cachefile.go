@@ -200,14 +200,17 @@ func (c *FileCache) fetch(ctx context.Context, pass uint64, index int, row *load
 
 var checksums = crc32.MakeTable(crc32.Castagnoli)
 
-// recordHead is the bytes in front of a sample in the file: a checksum of its index and of
-// itself, and its size.
-const recordHead = 8
+// recordHead is the bytes in front of a sample in the file: a checksum of all that follows,
+// the size of the sample, and its index.
+const recordHead = 16
 
-func checksum(index int, sample []byte) uint32 {
-	var at [8]byte
-	binary.LittleEndian.PutUint64(at[:], uint64(index))
-	return crc32.Update(crc32.Checksum(at[:], checksums), checksums, sample)
+// encode makes the record of a sample, in a buffer.
+func (c *FileCache) encode(index int, sample *loader.Row, buffer []byte) []byte {
+	record := c.codec.Append(buffer[:recordHead], sample)
+	binary.LittleEndian.PutUint32(record[4:], uint32(len(record)-recordHead))
+	binary.LittleEndian.PutUint64(record[8:], uint64(index))
+	binary.LittleEndian.PutUint32(record, crc32.Checksum(record[4:], checksums))
+	return record
 }
 
 // load reads a sample from the file. It is false if that has no good one.
@@ -231,7 +234,7 @@ func (c *FileCache) load(index int, row *loader.Row) bool {
 	return err == nil
 }
 
-var errDamaged = errors.New("its checksum is wrong")
+var errDamaged = errors.New("its checksum or its index is wrong")
 
 // decode writes the sample of a record to a row.
 func (c *FileCache) decode(index int, record []byte, row *loader.Row) error {
@@ -239,11 +242,12 @@ func (c *FileCache) decode(index int, record []byte, row *loader.Row) error {
 	if int64(size) > int64(c.codec.Most()) {
 		return errDamaged
 	}
-	sample := record[recordHead : recordHead+int(size)]
-	if checksum(index, sample) != binary.LittleEndian.Uint32(record) {
+	record = record[:recordHead+int(size)]
+	if crc32.Checksum(record[4:], checksums) != binary.LittleEndian.Uint32(record) ||
+		binary.LittleEndian.Uint64(record[8:]) != uint64(index) {
 		return errDamaged
 	}
-	return c.codec.Load(row, sample)
+	return c.codec.Load(row, record[recordHead:])
 }
 
 // keep writes a sample to the file, if there is one to be built.
@@ -253,10 +257,7 @@ func (c *FileCache) keep(index int, sample *loader.Row) {
 		return
 	}
 	buffer := c.buffers.Get().(*[]byte)
-	record := c.codec.Append((*buffer)[:recordHead], sample)
-	binary.LittleEndian.PutUint32(record, checksum(index, record[recordHead:]))
-	binary.LittleEndian.PutUint32(record[4:], uint32(len(record)-recordHead))
-	err := c.write(record, c.header.offset(index))
+	err := c.write(c.encode(index, sample, *buffer), c.header.offset(index))
 	c.buffers.Put(buffer)
 	if err != nil {
 		c.fail(err)
