@@ -46,7 +46,8 @@ const (
 //
 //   - a Wait for an event that was not recorded in body;
 //   - Done, Idle, Synchronize and Elapsed, of anything;
-//   - Alloc, AllocHost, RegisterHost, and the Close of memory and of captured streams;
+//   - Alloc, AllocHost, RegisterHost, Instantiate and Update, and the Close of memory, of
+//     an Exec and of captured streams;
 //   - copies from and to host memory that isn't pinned;
 //   - Exec.Launch and Capture on a captured stream;
 //   - a wait by another device's stream.

@@ -33,7 +33,8 @@ type Clock struct {
 // Watch takes dev, and returns a Device that stands for it and the Clock of that. What
 // is done through dev itself is not measured. It records a timed event before every
 // CopyH2D, CopyD2H and Launch and another one after it, which costs the caller a few
-// microseconds a call; in steady state it allocates nothing.
+// microseconds a call; in steady state it allocates nothing. The Device has no graphs: their
+// nodes could not be timed.
 func Watch(dev *device.Device) (*device.Device, *Clock) {
 	r := &ruler{Device: dev.Driver()}
 	watched := device.New(r)

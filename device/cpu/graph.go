@@ -184,6 +184,9 @@ func (d *Device) Instantiate(h driver.Graph) (driver.Exec, error) {
 	if err == nil {
 		err = d.trip(Call{Op: call})
 	}
+	if err == nil {
+		err = d.unguarded(call)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -220,6 +223,9 @@ func (d *Device) FreeExec(h driver.Exec) error {
 	if err == nil {
 		err = d.trip(Call{Op: call})
 	}
+	if err == nil {
+		err = d.unguarded(call)
+	}
 	if err != nil {
 		return err
 	}
@@ -253,6 +259,9 @@ func (d *Device) UpdateExec(xh driver.Exec, gh driver.Graph) error {
 	p, err := d.graph(call, gh)
 	if err == nil {
 		err = d.trip(Call{Op: call})
+	}
+	if err == nil {
+		err = d.unguarded(call)
 	}
 	if err != nil {
 		return err

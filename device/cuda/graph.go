@@ -76,6 +76,9 @@ func (d *gpu) Instantiate(h driver.Graph) (driver.Exec, error) {
 
 func (d *gpu) FreeExec(h driver.Exec) error {
 	const op = "FreeExec"
+	if err := d.unguarded(op); err != nil {
+		return err
+	}
 	x := d.execs.take(h)
 	if x == nil {
 		return d.unknownGraph(op, "exec")
@@ -114,6 +117,9 @@ func (d *gpu) UpdateExec(h driver.Exec, from driver.Graph) error {
 		return d.unknownGraph(op, "graph")
 	case d.cu.graphExecUpdate == 0:
 		return d.unsupported(op, "cuGraphExecUpdate_v2")
+	}
+	if err := d.unguarded(op); err != nil {
+		return err
 	}
 	if diff := driver.FirstShape(driver.Compare(x.nodes, made.nodes)); diff != nil {
 		return driver.ShapeError(op, d.name, diff)

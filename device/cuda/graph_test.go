@@ -155,7 +155,8 @@ func ignore(error) error { return nil }
 func TestRefusedInACapture(t *testing.T) {
 	r := newGraphRig(t)
 	inside, outside := gpuEvent(t, r.dev, device.EventOptions{}), gpuEvent(t, r.dev, device.EventOptions{})
-	x, err := r.capture(func() error { return r.scale(r.a, 1) }).Instantiate()
+	made := r.capture(func() error { return r.scale(r.a, 1) })
+	x, err := made.Instantiate()
 	r.do(err, r.b.Record(outside))
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	for name, c := range map[string]struct {
@@ -174,6 +175,9 @@ func TestRefusedInACapture(t *testing.T) {
 		"FreeStream":        {r.a.Close, device.CaptureUnsupported},
 		"CopyH2D":           {func() error { return r.a.CopyH2D(r.v.Slice(0, 8), make([]byte, 8)) }, device.CaptureUnsupported},
 		"CopyD2H":           {func() error { return r.a.CopyD2H(make([]byte, 8), r.v.Slice(0, 8)) }, device.CaptureUnsupported},
+		"Instantiate":       {func() error { _, err := made.Instantiate(); return err }, device.CaptureUnsupported},
+		"UpdateExec":        {func() error { return x.Update(made) }, device.CaptureUnsupported},
+		"FreeExec":          {x.Close, device.CaptureUnsupported},
 		"LaunchGraph":       {func() error { return x.Launch(r.a) }, device.CaptureUnsupported},
 		"Wait":              {func() error { return r.a.Wait(outside) }, device.CaptureIsolation},
 		"BeginCapture":      {func() error { _, err := r.a.Capture(func() error { return nil }); return err }, device.CaptureActive},

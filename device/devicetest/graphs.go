@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -224,4 +225,39 @@ func graphSteadyState(f *fixture) {
 		return // the detector allocates
 	}
 	require.Zero(f, allocs, "Go allocations a launch")
+}
+
+// Many launch one graph, each in a stream of its own, while it is updated to the like of
+// itself and others are captured: every launch counts once.
+func graphGoroutines(f *fixture) {
+	f.graphs()
+	const n, laps = 16, 20
+	s, v := f.stream("s"), f.buffer(8)
+	f.do(s.Memset(v, 0))
+	f.synchronize(s)
+	streams := make([]*device.Stream, n)
+	for i := range streams {
+		streams[i] = f.stream("s")
+	}
+	g := f.capture(s, func() { f.do(s.Launch(add(v, 1))) })
+	x := f.instantiate(g)
+	f.together(n, func(i int) error {
+		for lap := range laps {
+			if err := x.Launch(streams[i]); err != nil {
+				return err
+			}
+			if lap%5 != i%5 {
+				continue
+			}
+			own, err := streams[i].Capture(func() error { return streams[i].Launch(add(v, 1)) })
+			if err == nil {
+				err = errors.Join(x.Update(own), x.Update(g), own.Close())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return streams[i].Synchronize(f.ctx)
+	})
+	require.Equal(f, all(n*laps%256, 8), f.read(s, v))
 }

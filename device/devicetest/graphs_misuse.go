@@ -189,7 +189,8 @@ func graphRefusals(f *fixture) {
 	spare, err := f.dev.Alloc(64)
 	f.do(err)
 	f.closings = append(f.closings, spare.Close)
-	x := f.exec(other, func() { f.do(other.Memset(v, 1)) })
+	g := f.capture(other, func() { f.do(other.Memset(v, 1)) })
+	x := f.instantiate(g)
 	for _, e := range append(timed, outside) {
 		f.do(other.Record(e))
 	}
@@ -215,6 +216,9 @@ func graphRefusals(f *fixture) {
 		"AllocHost":                             {func() error { _, err := f.dev.AllocHost(8, device.HostOptions{}); return err }, device.CaptureUnsupported},
 		"Close of memory":                       {spare.Close, device.CaptureUnsupported},
 		"Close of the stream":                   {s.Close, device.CaptureUnsupported},
+		"Instantiate":                           {func() error { _, err := g.Instantiate(); return err }, device.CaptureUnsupported},
+		"an update":                             {func() error { return x.Update(g) }, device.CaptureUnsupported},
+		"Close of an exec":                      {x.Close, device.CaptureUnsupported},
 		"launching a graph":                     {func() error { return x.Launch(s) }, device.CaptureUnsupported},
 	} {
 		var refused error
@@ -310,14 +314,14 @@ func graphMerge(f *fixture) {
 	f.usable(a)
 	f.usable(b)
 
-	x := make([]*device.Exec, 2)
-	x[0] = f.exec(a, func() {
+	var inner *device.Graph
+	x := f.exec(a, func() {
 		f.do(a.Memset(v, 1))
-		x[1] = f.exec(b, func() { f.do(b.Launch(add(v, 1))) })
+		inner = f.capture(b, func() { f.do(b.Launch(add(v, 1))) })
 		f.do(a.Launch(add(v, 10)))
 	})
-	f.do(x[0].Launch(a))
-	f.do(x[1].Launch(a))
+	f.do(x.Launch(a))
+	f.do(f.instantiate(inner).Launch(a))
 	require.Equal(f, all(12, 64), f.read(a, v))
 }
 

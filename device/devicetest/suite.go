@@ -126,6 +126,7 @@ var cases = []struct {
 	{"what was closed or is another device's is no graph", graphForeign},
 	{"a graph of nothing", graphEmpty},
 	{"launching a graph allocates nothing", graphSteadyState},
+	{"16 goroutines launch and update one graph", graphGoroutines},
 
 	{"64 goroutines with a stream each", goroutinesApart},
 	{"64 goroutines on one stream", goroutinesTogether},

@@ -17,11 +17,13 @@
 //     of the calls. With no Record before it, it is a no-op.
 //   - A device that is a Peer extends both rules to the events of its peers, on
 //     whatever device they were recorded.
+//   - A device that is a Grapher keeps what is submitted to a captured stream instead of
+//     running it; a launch takes the place of one item in its stream.
 //   - Handles are never 0 and are not used again while anything refers to them.
 //   - Freeing a stream or an event with work pending returns at once; its work
 //     goes on. Freeing memory with work pending on it is the caller's bug.
 //   - Errors are *Error. An error of work that ran earlier may surface at any
 //     later call; Error.Async says so.
 //   - In steady state Record, Wait, EventDone, the copies, Memset and Launch
-//     allocate nothing.
+//     allocate nothing. Nor does LaunchGraph, of a Grapher.
 package driver

@@ -23,7 +23,7 @@ type (
 //   - waiting in a capture for an event that was not recorded in it;
 //   - asking about or waiting for a captured stream or event, or the whole device;
 //   - by the capturing goroutine, asking about or waiting for anything else, allocating,
-//     pinning and freeing; other goroutines may;
+//     pinning and freeing, execs included; other goroutines may;
 //   - copies from and to host memory that isn't pinned, which would block the caller;
 //   - freeing a captured stream, launching a graph into one;
 //   - a capture that reaches over to another device, except by CopyPeer.
