@@ -69,6 +69,7 @@ soak:
 	CGO_ENABLED=1 LEAT_SOAK=$(LEAT_SOAK) LEAT_SOAK_SEED=$(SEED) $(GO) test -race -tags invariants -count=1 -timeout 0 \
 		-run 'TestSoak|TestLoader|TestPipeline' ./prefetch ./internal/fuzz
 	LEAT_SOAK=$(LEAT_SOAK) $(GO) test -count=1 -timeout 0 -run 'TestSoak|TestEveryLife' ./internal/slotmodel
+	LEAT_KILLS=200 $(GO) test -count=1 -timeout 0 -run TestAKilledRun ./loader
 
 # Parsers.
 fuzz:

@@ -12,7 +12,7 @@ const (
 	maxSamples = 1 << 62       // positions of an epoch
 	maxEpoch   = 1 << 30
 	maxWorkers = 1 << 16
-	maxShards  = 1 << 20                           // of a Stream
+	maxShards  = 1 << 16                           // of a Stream: each has a goroutine
 	maxSlots   = 1 << 20                           // of a Heap
 	maxHeap    = min(1<<46, math.MaxInt/2) - Align // bytes of one
 )

@@ -38,7 +38,7 @@ func (d *dispatcher) merging() *merger {
 	own := (l.shards - int(l.split.rank) + ranks - 1) / ranks
 	for i := int(l.split.rank); i < l.shards; i += ranks {
 		s := &shard{run: d.run, number: i}
-		s.queue.init(min(max(2*batch/own, 2), mostAhead))
+		s.queue.init(max(2*min(batch/own, mostAhead/2), 2))
 		if l.options.Skips {
 			s.scratch = newScratch(l)
 			s.limit = newLimit(d.run, func() suspect { where, _ := s.suspect(); return where })

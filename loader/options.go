@@ -131,8 +131,9 @@ type Options struct {
 	// Steps is the number of steps of an epoch of a Stream, the same on every rank. Every
 	// batch is full: a shard that has ended begins again with its next pass, and the epochs
 	// cut one endless sequence, in which the next begins where the one before has ended. A
-	// shard that gives nothing in a whole pass is left out from then on. 0 means that an
-	// epoch is one pass over all shards.
+	// shard that gives nothing in a whole pass is left out from then on. Row.Epoch is the
+	// shard's pass, and Row.Position counts on over the passes. 0 means that an epoch is one
+	// pass over all shards.
 	Steps int
 	// Agree has the ranks of a Stream make equally many steps where Steps does not state
 	// how many. It is called once before each step, in order, with the number of rows that

@@ -110,6 +110,7 @@ func (s State) incomplete() error {
 // checkMarks reports marks that no run has left.
 func (s State) checkMarks() error {
 	errs := []error{s.incomplete()}
+	sum := int64(0)
 	most := int64(maxSamples) / int64(max(s.Shards, 1))
 	for _, m := range s.Marks {
 		check := func(ok bool, what string, got, want any) {
@@ -120,10 +121,14 @@ func (s State) checkMarks() error {
 		check(m.Pass >= 0 && m.Pass <= maxEpoch, "Pass", m.Pass, fmt.Sprintf("0 to %d", maxEpoch))
 		check(s.Steps > 0 || m.Pass == s.Epoch, "Pass", m.Pass, fmt.Sprintf("%d, the epoch", s.Epoch))
 		check(m.Samples >= 0 && m.Samples <= most, "Samples", m.Samples, fmt.Sprintf("0 to %d", most))
+		sum += min(max(m.Samples, 0), most)
 		check(m.Leave >= 0 && m.Leave <= maxSamples, "Leave", m.Leave, fmt.Sprintf("0 to %d", int64(maxSamples)))
 		check(len(m.Mark) == 0 || json.Valid(m.Mark), "Mark", string(m.Mark), "a JSON value")
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || s.Steps > 0 || sum == s.Position {
+		return err
+	}
+	return &StateError{Field: "Position", Got: s.Position, Want: fmt.Sprintf("%d, the sum over the shards", sum)}
 }
 
 // marksAt returns the marks of this rank's shards at a place, each once and by number, nil if

@@ -66,7 +66,8 @@ func (o Origin) String() string {
 }
 
 // Located is an Encoder that knows where its sample comes from, or an error of a ShardReader
-// that knows it of its record. Errors say it.
+// that knows it of its record. Errors say it. An Encoder is asked before each Encode, which
+// may give the sample away: Origin only looks up what is known.
 type Located interface {
 	// Origin is that of the sample.
 	Origin() Origin

@@ -108,8 +108,15 @@ func (e *aNumber) Encode(ctx context.Context, row *loader.Row) error {
 }
 
 func (e *aNumber) Origin() loader.Origin {
-	return loader.Origin{File: fmt.Sprintf("shard-%d", e.number/1000%1000), Record: int64(e.number % 1000), Offset: int64(e.number%1000) * 8}
+	return loader.Origin{File: shardNames[e.number/1000%1000], Record: int64(e.number % 1000), Offset: int64(e.number%1000) * 8}
 }
+
+var shardNames = func() (names [1000]string) {
+	for i := range names {
+		names[i] = fmt.Sprintf("shard-%d", i)
+	}
+	return names
+}()
 
 func newCut(t require.TestingT, c *cut, batchSize int, o loader.Options) *loader.Loader {
 	l, err := loader.NewStream(c, batchSize, o)
