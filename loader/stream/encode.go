@@ -60,8 +60,7 @@ func (r *encodedReader[T]) Next(ctx context.Context) (loader.Encoder, bool, erro
 	return s, true, nil
 }
 
-// sample is a value on its way into a row. It is used again when it was written or closed;
-// one whose encode failed is not, so that its origin can be asked for.
+// sample is a value on its way into a row. It is used again for others.
 type sample[T any] struct {
 	of   *encoded[T]
 	item Item[T]
@@ -72,10 +71,9 @@ func (s *sample[T]) Origin() loader.Origin { return s.item.Origin }
 
 // Encode implements loader.Encoder.
 func (s *sample[T]) Encode(ctx context.Context, row *loader.Row) error {
-	if err := s.of.encode(ctx, s.item.Value, row); err != nil {
-		return err
-	}
-	return s.Close()
+	of, value := s.of, s.item.Value
+	_ = s.Close()
+	return of.encode(ctx, value, row)
 }
 
 // Close implements io.Closer, for a sample that no batch takes.

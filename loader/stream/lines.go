@@ -45,7 +45,7 @@ func Lines(files []source.Source, o LinesOptions) Stream[[]byte] {
 	}
 	mistakes := []error{
 		check(len(files) > 0, "Lines", "files", "empty", "one or more"),
-		check(o.Parts >= 0, "Lines", "Parts", o.Parts, "0 (files are whole) or more"),
+		check(o.Parts >= 0 && o.Parts <= maxParts, "Lines", "Parts", o.Parts, fmt.Sprintf("0 (files are whole) to %d", maxParts)),
 		check(o.Shards >= 0 && (parts == 0 || uint64(o.Shards) <= parts), "Lines", "Shards", o.Shards,
 			fmt.Sprintf("0 (one for each part of a file) to %d, the number of parts", parts)),
 	}
@@ -68,6 +68,8 @@ func math64(a, b int) int {
 	}
 	return int(lo)
 }
+
+const maxParts = 1 << 20
 
 type lines struct {
 	files         []source.Source

@@ -168,6 +168,7 @@ func TestLinesMistakes(t *testing.T) {
 	}{
 		{nil, stream.LinesOptions{}, "files is empty"},
 		{files("a"), stream.LinesOptions{Parts: -1}, "Parts is -1"},
+		{files("a"), stream.LinesOptions{Parts: math.MaxInt}, "Parts is 9223372036854775807, want 0 (files are whole) to 1048576"},
 		{files("a"), stream.LinesOptions{Shards: -1}, "Shards is -1"},
 		{files("a", "b"), stream.LinesOptions{Shards: 7, Parts: 3}, "Shards is 7, want 0 (one for each part of a file) to 6"},
 		{[]source.Source{nil}, stream.LinesOptions{}, "files[0] is <nil>"},
@@ -175,7 +176,7 @@ func TestLinesMistakes(t *testing.T) {
 		s := stream.Lines(c.files, c.o)
 		require.ErrorContains(t, s.Err(), c.want)
 	}
-	require.NoError(t, stream.Lines(files("a", "b"), stream.LinesOptions{Parts: math.MaxInt, Shards: 3}).Err())
+	require.NoError(t, stream.Lines(files("a", "b"), stream.LinesOptions{Parts: 1 << 20, Shards: 3}).Err())
 }
 
 func TestJSON(t *testing.T) {

@@ -106,6 +106,9 @@ func (p *packer[Tok]) Next(ctx context.Context) (Item[Packed[Tok]], bool, error)
 			return Item[Packed[Tok]]{}, false, err
 		case ok:
 			p.rest, p.from = item, 0
+			if len(item.Value) == 0 && ctx.Err() != nil { // else there could be empty ones for ever
+				return Item[Packed[Tok]]{}, false, ctx.Err()
+			}
 		case len(p.open) == 0:
 			return Item[Packed[Tok]]{}, false, nil
 		default:

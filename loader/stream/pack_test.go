@@ -1,6 +1,9 @@
 package stream_test
 
 import (
+	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -137,6 +140,37 @@ func TestPackFillsWindows(t *testing.T) {
 	}
 	require.Greater(t, float64(tokens)/float64(windows*window), 0.97)
 	require.Less(t, longest, 3000)
+}
+
+// Documents of no tokens, for ever, don't hang what is cancelled.
+func TestNothingForEverIsCancelled(t *testing.T) {
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	s := endless(1)
+	none := stream.Source[int]{Stream: stream.Filter(s, func(int) bool { return false }), Weight: 1}
+	for name, open := range map[string]func() error{
+		"Pack":     opened(gone, stream.Pack(stream.Map(s, nil2(func(int) []int { return nil })), 8, stream.PackOptions[int]{})),
+		"Filter":   opened(gone, none.Stream),
+		"Map":      opened(gone, stream.Map(s, func(context.Context, int) (int, error) { return 0, loader.Skip })),
+		"Skip":     opened(gone, stream.Skip(s, math.MaxInt64)),
+		"Mix":      opened(gone, stream.Mix(stream.UntilAllEnded, none)),
+		"Repeat":   opened(gone, stream.Repeat(none.Stream, math.MaxInt)),
+		"ByLength": opened(gone, stream.ByLength(none.Stream, 1, 1, lengthOf)),
+	} {
+		require.ErrorIs(t, open(), context.Canceled, name)
+	}
+}
+
+// opened is what the first Next of a shard returns.
+func opened[T any](with context.Context, s stream.Stream[T]) func() error {
+	return func() error {
+		r, err := s.Open(with, pass, 0, nil)
+		if err != nil {
+			return err
+		}
+		_, _, err = r.Next(with)
+		return errors.Join(err, r.Close())
+	}
 }
 
 func TestPackRefusesMarks(t *testing.T) {

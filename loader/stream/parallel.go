@@ -137,11 +137,11 @@ func (p *parallel[T, U]) feed() {
 		case <-p.ctx.Done():
 			return
 		}
-		if j.placed = since >= placeEvery || behind; j.placed {
-			j.mark, j.lost = p.place(j.mark)
+		j.placed = since >= placeEvery || behind
+		j.last = p.read(j) || !j.ok && j.err == nil
+		if j.placed {
 			since, behind = 0, j.lost != nil
 		}
-		j.last = p.read(j) || !j.ok && j.err == nil
 		behind = behind || j.err != nil && j.err != loader.Flush
 		j.read = j.ok && j.err == nil
 		last := j.last
@@ -158,13 +158,8 @@ func (p *parallel[T, U]) feed() {
 	}
 }
 
-func (p *parallel[T, U]) place(mark []byte) (_ []byte, err error) {
-	defer recovered(&err)
-	return p.up.AppendMark(mark[:0])
-}
-
-// read is up's Next. A panic, or the end of the goroutine, is its failure, and nothing comes
-// after it.
+// read is up's Next, and AppendMark before if the job is placed. A panic, or the end of the
+// goroutine, is the failure of the reader, and nothing comes after it.
 func (p *parallel[T, U]) read(j *job[T, U]) (broken bool) {
 	broken = true
 	defer func() {
@@ -176,6 +171,9 @@ func (p *parallel[T, U]) read(j *job[T, U]) (broken bool) {
 			j.done <- struct{}{}
 		}
 	}()
+	if j.placed {
+		j.mark, j.lost = p.up.AppendMark(j.mark[:0])
+	}
 	j.item, j.ok, j.err = p.up.Next(p.ctx)
 	return false
 }

@@ -115,6 +115,42 @@ func TestParallelMapOfBrokenReaders(t *testing.T) {
 	}
 }
 
+// So does one that breaks when it is to mark its place.
+func TestParallelMapOfBrokenMarks(t *testing.T) {
+	for name, breaks := range map[string]func(){
+		"panic": func() { panic(errBad) }, "Goexit": runtime.Goexit,
+	} {
+		broken := stream.New(1, func(context.Context, loader.Pass, int, []byte) (stream.Reader[int], error) {
+			return &breakingMarks{breaks: breaks}, nil
+		})
+		r, err := stream.ParallelMap(broken, 2, nil2(func(n int) int { return n })).Open(ctx, pass, 0, nil)
+		require.NoError(t, err)
+		n := 0
+		for ; ; n++ {
+			if _, _, err = r.Next(ctx); err != nil {
+				break
+			}
+		}
+		require.Equal(t, 64, n, name)
+		_, _, again := r.Next(ctx)
+		require.Equal(t, err, again)
+		require.NoError(t, r.Close())
+	}
+}
+
+type breakingMarks struct {
+	counter
+	breaks func()
+	marks  int
+}
+
+func (b *breakingMarks) AppendMark(dst []byte) ([]byte, error) {
+	if b.marks++; b.marks > 1 {
+		b.breaks()
+	}
+	return b.counter.AppendMark(dst)
+}
+
 type breaking struct {
 	stream.Reader[int]
 	breaks func()
