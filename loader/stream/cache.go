@@ -1,0 +1,273 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leat-go/leat/loader"
+)
+
+// Cache keeps the values of s in memory, up to a number of bytes in all, by what size says of
+// each; then the others are read from s each time, and up to 64 in front of them. In all passes it gives the same values: s is
+// read as the zero Pass, with seed 0, so what is to be random belongs behind the Cache. A
+// value is given again and again, so whoever gets it must not change it.
+//
+// A value that is held is not read again, in later passes and by other readers of this Stream,
+// also if the reader that has read it was closed in the middle; unless s has no marks. Records that fail are
+// remembered with their errors, unless these are temporary. What is held is not part of a mark:
+// in another process s is read from the place on.
+func Cache[T any](s Stream[T], bytes int64, size func(value T) int) Stream[T] {
+	c := &cache[T]{s: s, bytes: bytes, size: size, shelves: make([]shelf[T], max(0, s.shards))}
+	out := then(s, c.open, check(bytes >= 0, "Cache", "bytes", bytes, "0 or more"), needs(size == nil, "Cache", "size"))
+	out.fingerprint = argument(out.fingerprint, "Cache")
+	return out
+}
+
+type cache[T any] struct {
+	s       Stream[T]
+	bytes   int64
+	size    func(T) int
+	used    atomic.Int64
+	shelves []shelf[T] // of the shards
+}
+
+// shelf is what is held of a shard: its first items.
+type shelf[T any] struct {
+	mu     sync.Mutex
+	items  []shelved[T]
+	last   []error // the failures behind the last item, if whole
+	whole  bool
+	places []place // of s, in order
+	lost   error   // why there is no place where one was due
+}
+
+// shelved is an item, and the failures in front of it.
+type shelved[T any] struct {
+	item   Item[T]
+	failed []error
+}
+
+type cacheMark struct {
+	N    int64 `json:"n"`
+	From int64 `json:"from"` // items before At
+	At   raw   `json:"at"`
+}
+
+func (c *cache[T]) open(ctx context.Context, _ loader.Pass, shard int, mark []byte) (Reader[T], error) {
+	r := &cached[T]{of: c, shelf: &c.shelves[shard], open: func(mark []byte) (Reader[T], error) {
+		return c.s.open(ctx, loader.Pass{}, shard, mark)
+	}}
+	if mark != nil {
+		var m cacheMark
+		if err := parse("Cache", mark, &m); err != nil {
+			return nil, err
+		}
+		at, err := inner("Cache", m.At)
+		err = errors.Join(err, outside("Cache", "n", m.N, 0, math.MaxInt64), outside("Cache", "from", m.From, 0, m.N))
+		if err != nil {
+			return nil, err
+		}
+		r.n, r.base = m.N, place{items: m.From, mark: at}
+	}
+	if r.shelf.holds(r.n) {
+		return r, nil
+	}
+	return r, r.begin(ctx)
+}
+
+// cached gives what is held, and when it comes to its end reads s from there on.
+type cached[T any] struct {
+	of      *cache[T]
+	shelf   *shelf[T]
+	open    func(mark []byte) (Reader[T], error)
+	up      Reader[T] // nil as long as what is held is given
+	n       int64     // items given
+	failed  int       // failures given behind them
+	base    place     // one of s that is known apart from the shelf's
+	pending []error   // failures that s has given since the last item
+	spoiled bool      // whether items are not to be held any more, since s could give others later
+	broken  error     // why s could not be opened
+}
+
+// holds reports whether the shelf has item n, or knows that there is none.
+func (s *shelf[T]) holds(n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.whole || n < int64(len(s.items))
+}
+
+// before is the last place up to item n: of the shelf, or p.
+func (s *shelf[T]) before(n int64, p place) place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.places) - 1; i >= 0; i-- {
+		if at := s.places[i]; at.items <= n {
+			if at.items > p.items {
+				return at
+			}
+			break
+		}
+	}
+	return p
+}
+
+// begin opens s behind the n items.
+func (r *cached[T]) begin(ctx context.Context) error {
+	from := r.shelf.before(r.n, r.base)
+	up, err := r.open(from.mark)
+	if err != nil {
+		return err
+	}
+	if from.mark == nil {
+		if _, err := up.AppendMark(nil); err != nil {
+			r.shelf.lose(err) // it has no marks at all
+		}
+	}
+	if err := passOver(ctx, "Cache", up, r.n-from.items); err != nil {
+		return closing(up, err)
+	}
+	r.up, r.base = up, from
+	return nil
+}
+
+func (s *shelf[T]) lose(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = err
+}
+
+func (r *cached[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+	if r.up == nil && r.broken == nil {
+		item, ok, err, held := r.held()
+		if held {
+			return item, ok, err
+		}
+		r.broken = r.begin(ctx)
+	}
+	if r.broken != nil {
+		return item, false, r.broken
+	}
+	if r.n-r.base.items >= placeEvery && len(r.pending) == 0 {
+		r.keepPlace()
+	}
+	switch item, ok, err = r.up.Next(ctx); {
+	case err == loader.Flush:
+	case err != nil:
+		r.failed++
+		r.pending = append(r.pending, err)
+		r.spoiled = r.spoiled || temporary(err) || ctx.Err() != nil
+	default:
+		r.hold(item, ok)
+	}
+	return item, ok && err == nil, err
+}
+
+// held is what the shelf has to give, false if nothing.
+func (r *cached[T]) held() (item Item[T], ok bool, err error, held bool) {
+	r.shelf.mu.Lock()
+	defer r.shelf.mu.Unlock()
+	failed := r.shelf.last
+	if ok = r.n < int64(len(r.shelf.items)); ok {
+		item, failed = r.shelf.items[r.n].item, r.shelf.items[r.n].failed
+	} else if !r.shelf.whole {
+		return item, false, nil, false
+	}
+	if r.failed < len(failed) {
+		r.failed++
+		return Item[T]{}, false, failed[r.failed-1], true
+	}
+	if ok {
+		r.n++
+		r.failed = 0
+	}
+	return item, ok, nil, true
+}
+
+// hold puts what s has given onto the shelf, if that ends there: an item, or the end.
+func (r *cached[T]) hold(item Item[T], ok bool) {
+	size, err := int64(0), error(nil)
+	if ok {
+		size, err = r.measure(item.Value)
+	}
+	r.spoiled = r.spoiled || err != nil
+	r.shelf.mu.Lock()
+	defer r.shelf.mu.Unlock()
+	fits := !r.spoiled && r.n == int64(len(r.shelf.items)) && !r.shelf.whole
+	switch {
+	case fits && !ok:
+		r.shelf.last, r.shelf.whole = r.pending, true
+	case fits && r.of.reserve(size):
+		r.shelf.items = append(r.shelf.items, shelved[T]{item: item, failed: r.pending})
+	}
+	r.pending = nil
+	if ok {
+		r.n++
+		r.failed = 0
+	}
+}
+
+func (r *cached[T]) measure(value T) (size int64, err error) {
+	defer recovered(&err)
+	return max(0, int64(r.of.size(value))), nil
+}
+
+// reserve takes bytes of the limit, if there are so many.
+func (c *cache[T]) reserve(bytes int64) bool {
+	for {
+		used := c.used.Load()
+		if bytes > c.bytes-used {
+			return false
+		}
+		if c.used.CompareAndSwap(used, used+bytes) {
+			return true
+		}
+	}
+}
+
+// keepPlace keeps the place where s stands, and gives it to the shelf if that ends here.
+func (r *cached[T]) keepPlace() {
+	mark, err := r.up.AppendMark(nil)
+	r.shelf.mu.Lock()
+	defer r.shelf.mu.Unlock()
+	if r.shelf.lost = err; err != nil {
+		return
+	}
+	r.base = place{items: r.n, mark: mark}
+	if last := len(r.shelf.places) - 1; r.n == int64(len(r.shelf.items)) && (last < 0 || r.shelf.places[last].items < r.n) {
+		r.shelf.places = append(r.shelf.places, r.base)
+	}
+}
+
+func (r *cached[T]) AppendMark(dst []byte) ([]byte, error) {
+	r.shelf.mu.Lock()
+	lost := r.shelf.lost
+	r.shelf.mu.Unlock()
+	if lost != nil {
+		return dst, lost
+	}
+	if r.failed > 0 {
+		return dst, loader.ErrNoMark
+	}
+	from := r.shelf.before(r.n, r.base)
+	out := append(dst, `{"n":`...)
+	out = strconv.AppendInt(out, r.n, 10)
+	out = append(out, `,"from":`...)
+	out = strconv.AppendInt(out, from.items, 10)
+	out = appendGiven(append(out, `,"at":`...), from.mark)
+	return append(out, '}'), nil
+}
+
+// Close keeps the place where s stands, so that another reader can go on.
+func (r *cached[T]) Close() error {
+	if r.up == nil {
+		return nil
+	}
+	if r.failed == 0 {
+		r.keepPlace()
+	}
+	return r.up.Close()
+}
