@@ -28,9 +28,8 @@ func ByLength[T any](s Stream[T], run, runs int, length func(value T) int) Strea
 	},
 		check(run >= 1 && run <= math.MaxInt32, "ByLength", "run", run, "1 to 2³¹-1"),
 		check(runs >= 1 && runs <= math.MaxInt32, "ByLength", "runs", runs, "1 to 2³¹-1"),
-		needs(length == nil, "ByLength", "length"))
+		needs(length == nil, "ByLength", "length")).as("ByLength", uint64(run), uint64(runs))
 	out.draws++
-	out.fingerprint = argument(out.fingerprint, "ByLength", uint64(run), uint64(runs))
 	return out
 }
 

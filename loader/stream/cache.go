@@ -22,9 +22,7 @@ import (
 // in another process s is read from the place on.
 func Cache[T any](s Stream[T], bytes int64, size func(value T) int) Stream[T] {
 	c := &cache[T]{s: s, bytes: bytes, size: size, shelves: make([]shelf[T], max(0, s.shards))}
-	out := then(s, c.open, check(bytes >= 0, "Cache", "bytes", bytes, "0 or more"), needs(size == nil, "Cache", "size"))
-	out.fingerprint = argument(out.fingerprint, "Cache")
-	return out
+	return then(s, c.open, check(bytes >= 0, "Cache", "bytes", bytes, "0 or more"), needs(size == nil, "Cache", "size")).as("Cache")
 }
 
 type cache[T any] struct {

@@ -23,8 +23,9 @@
 // each operator, never values: what an operator holds back is read again from a place
 // before, a number of values in proportion to its buffer. Where a reader has no marks
 // (loader.ErrNoMark), nor has the chain; then the loader reads the shard again from its
-// beginning. A mark that doesn't fit is a *MarkError. A chain that was changed since, in its
-// functions or its order, is not noticed by its marks.
+// beginning. A mark that doesn't fit is a *MarkError. That a chain was changed since is noticed
+// by its fingerprint, which holds its sources, operators and their numbers, but not functions:
+// a State is refused by another fingerprint.
 //
 // Values go from hand to hand: an operator, or a function of the user's, that has got a value
 // may keep it and change it, and whoever gave it away may not. A value that owns something

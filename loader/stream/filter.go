@@ -17,7 +17,7 @@ func Filter[T any](s Stream[T], keep func(value T) bool) Stream[T] {
 			return nil, err
 		}
 		return &filtered[T]{Reader: up, keep: keep}, nil
-	}, needs(keep == nil, "Filter", "keep"))
+	}, needs(keep == nil, "Filter", "keep")).as("Filter")
 }
 
 // filtered has no state of its own: its marks are those below.

@@ -18,7 +18,7 @@ func Map[T, U any](s Stream[T], f func(ctx context.Context, value T) (U, error))
 			return nil, err
 		}
 		return &mapped[T, U]{up: up, f: f}, nil
-	}, needs(f == nil, "Map", "f"))
+	}, needs(f == nil, "Map", "f")).as("Map")
 }
 
 // mapped has no state of its own: its marks are those of up.
@@ -69,7 +69,7 @@ func MapScratch[T, U, S any](s Stream[T], scratch func() S, f func(ctx context.C
 		}
 		m.f = func(ctx context.Context, value T) (U, error) { return f(ctx, memory, value) }
 		return m, nil
-	}, needs(scratch == nil, "MapScratch", "scratch"), needs(f == nil, "MapScratch", "f"))
+	}, needs(scratch == nil, "MapScratch", "scratch"), needs(f == nil, "MapScratch", "f")).as("Map")
 }
 
 // MapRand is Map with random numbers. Those of a value depend on the seed, the epoch, the
@@ -95,7 +95,7 @@ func MapRand[T, U any](s Stream[T], f func(ctx context.Context, random *rand.Ran
 			return f(ctx, random, value)
 		}
 		return m, nil
-	}, needs(f == nil, "MapRand", "f"))
+	}, needs(f == nil, "MapRand", "f")).as("MapRand")
 	out.draws++
 	return out
 }

@@ -101,9 +101,7 @@ func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Ste
 	} else {
 		m.streams = []Stream[T]{{shards: 1, open: m.open}} // so that the mistake is the only one
 	}
-	out := together("Mix", m.streams, m.open, err)
-	out.fingerprint = argument(out.fingerprint, "Mix", m.words()...)
-	return out
+	return together("Mix", m.streams, m.open, err).as("Mix", m.words()...)
 }
 
 // mixture is what all shards of a Mix have in common.

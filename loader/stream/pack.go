@@ -49,13 +49,11 @@ func Pack[Tok any](s Stream[[]Tok], window int, o PackOptions[Tok]) Stream[Packe
 	if o.Open == 0 {
 		o.Open = 16
 	}
-	out := then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[Packed[Tok]], error) {
+	return then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[Packed[Tok]], error) {
 		p := &packer[Tok]{window: window, options: o}
 		open := func(mark []byte) (Reader[[]Tok], error) { return s.open(ctx, pass, shard, mark) }
 		return p, p.start(ctx, open, mark)
-	}, mistakes...)
-	out.fingerprint = argument(out.fingerprint, "Pack", uint64(window), uint64(o.Open))
-	return out
+	}, mistakes...).as("Pack", uint64(window), uint64(o.Open))
 }
 
 const (

@@ -30,7 +30,7 @@ func ParallelMap[T, U any](s Stream[T], workers int, f func(ctx context.Context,
 		p.ctx, p.cancel = context.WithCancel(ctx)
 		return p, nil
 	}, check(workers >= 1 && workers <= maxWorkers, "ParallelMap", "workers", workers, "1 to "+strconv.Itoa(maxWorkers)),
-		needs(f == nil, "ParallelMap", "f"))
+		needs(f == nil, "ParallelMap", "f")).as("Map")
 }
 
 const maxWorkers = 65536 // as in loader.Options

@@ -17,7 +17,7 @@ func Concat[T any](first Stream[T], more ...Stream[T]) Stream[T] {
 		return startSequence(ctx, "Concat", shard, mark, len(all), func(part int) (Stream[T], loader.Pass) {
 			return all[part], pass
 		})
-	})
+	}).as("Concat")
 }
 
 // Repeat is s several times, one after the other. Each is a pass of its own, so what
@@ -32,7 +32,7 @@ func Repeat[T any](s Stream[T], times int) Stream[T] {
 		}
 		r.stopsEmpty = true
 		return r, nil
-	}, check(times >= 1, "Repeat", "times", times, "1 or more"))
+	}, check(times >= 1, "Repeat", "times", times, "1 or more")).as("Repeat", uint64(times))
 }
 
 // sequence reads a shard's parts, one after the other. Only one is open at a time.

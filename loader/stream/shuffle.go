@@ -24,9 +24,8 @@ func Shuffle[T any](s Stream[T], size int) Stream[T] {
 		b := &shuffled[T]{size: int64(size), key: drawKey(pass, shard, draws)}
 		open := func(mark []byte) (Reader[T], error) { return s.open(ctx, pass, shard, mark) }
 		return b, b.start(ctx, open, mark)
-	}, check(size >= 1, "Shuffle", "size", size, "1 or more"))
+	}, check(size >= 1, "Shuffle", "size", size, "1 or more")).as("Shuffle", uint64(size))
 	out.draws++
-	out.fingerprint = argument(out.fingerprint, "Shuffle", uint64(size))
 	return out
 }
 

@@ -70,8 +70,8 @@ func New[T any](shards int, open func(ctx context.Context, pass loader.Pass, sha
 }
 
 // Fingerprinted is s with a fingerprint of its contents, under the rules of
-// loader.Fingerprinter. Operators put their own arguments to it, but can't tell one
-// function from another.
+// loader.Fingerprinter. Operators put their own names and arguments to it, but can't tell
+// one function from another.
 func Fingerprinted[T any](s Stream[T], fingerprint uint64) Stream[T] {
 	s.fingerprint = fingerprint
 	return s

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/source"
 	"github.com/leat-go/leat/loader/stream"
 )
 
@@ -285,6 +286,39 @@ func (badMark) Next(context.Context) (stream.Item[int], bool, error) {
 }
 func (m badMark) AppendMark(dst []byte) ([]byte, error) { return append(dst, m...), nil }
 func (badMark) Close() error                            { return nil }
+
+// The fingerprint changes with every operator and every number of the chain.
+func TestFingerprints(t *testing.T) {
+	s := stream.Fingerprinted(stream.FromSlice([]int{1, 2, 3}, 1), 99)
+	identity := nil2(func(n int) int { return n })
+	weighted := func(a, b float64) stream.Stream[int] {
+		return stream.Mix(stream.Once, stream.Source[int]{Stream: s, Weight: a}, stream.Source[int]{Stream: s, Weight: b})
+	}
+	all := []stream.Stream[int]{
+		s, stream.Fingerprinted(s, 100), stream.Map(s, identity), stream.Filter(s, func(int) bool { return true }),
+		stream.Take(s, 1), stream.Take(s, 2), stream.Skip(s, 1), stream.Skip(s, 2), stream.Repeat(s, 1), stream.Repeat(s, 2),
+		stream.Shuffle(s, 1), stream.Shuffle(s, 2), stream.ByLength(s, 1, 2, one), stream.ByLength(s, 2, 1, one), stream.Cache(s, 1, one),
+		stream.Concat(s), stream.Concat(s, s), weighted(1, 2), weighted(2, 1),
+		stream.Take(stream.Skip(s, 1), 1), stream.Skip(stream.Take(s, 1), 1),
+	}
+	seen := map[uint64]int{}
+	for i, s := range all {
+		require.NotContains(t, seen, s.Fingerprint(), "%d", i)
+		seen[s.Fingerprint()] = i
+	}
+	require.Equal(t, stream.Map(s, identity).Fingerprint(), stream.ParallelMap(s, 2, identity).Fingerprint(), "these give the same")
+	require.Equal(t, s.Fingerprint(), stream.Retry(s, stream.RetryOptions{}).Fingerprint())
+	require.Zero(t, stream.Take(stream.Fingerprinted(s, 0), 5).Fingerprint(), "nothing is known of the contents")
+
+	lines := func(o stream.LinesOptions, f ...source.Source) uint64 { return stream.Lines(f, o).Fingerprint() }
+	two := files("a", "b")
+	different := []uint64{
+		lines(stream.LinesOptions{}, two...), lines(stream.LinesOptions{}, two[0]), lines(stream.LinesOptions{}, two[1], two[0]),
+		lines(stream.LinesOptions{Parts: 2}, two...), lines(stream.LinesOptions{Shards: 1}, two...), lines(stream.LinesOptions{Shuffle: true}, two...),
+	}
+	slices.Sort(different)
+	require.Len(t, slices.Compact(different), 6)
+}
 
 func TestItems(t *testing.T) {
 	var open atomic.Int64

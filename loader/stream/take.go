@@ -17,7 +17,7 @@ func Take[T any](s Stream[T], n int64) Stream[T] {
 			return nil, err
 		}
 		return &taking[T]{Reader: up, taken: taken, share: share(n, shard, s.shards)}, nil
-	}, check(n >= 0, "Take", "n", n, "0 or more"))
+	}, check(n >= 0, "Take", "n", n, "0 or more")).as("Take", uint64(n))
 }
 
 // share is the part of n values that a shard has if each has one in turn.
@@ -58,7 +58,7 @@ func Skip[T any](s Stream[T], n int64) Stream[T] {
 			return nil, err
 		}
 		return &skipping[T]{Reader: up, skipped: skipped, share: share(n, shard, s.shards)}, nil
-	}, check(n >= 0, "Skip", "n", n, "0 or more"))
+	}, check(n >= 0, "Skip", "n", n, "0 or more")).as("Skip", uint64(n))
 }
 
 type skipping[T any] struct {

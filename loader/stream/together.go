@@ -47,6 +47,12 @@ func again(pass loader.Pass, number int) loader.Pass {
 	return pass
 }
 
+// as is s with an operator and its arguments put to the fingerprint.
+func (s Stream[T]) as(operator string, values ...uint64) Stream[T] {
+	s.fingerprint = argument(s.fingerprint, operator, values...)
+	return s
+}
+
 // argument is a fingerprint with an operator's arguments; 0 if nothing is known of the
 // contents.
 func argument(fingerprint uint64, operator string, values ...uint64) uint64 {

@@ -17,7 +17,7 @@ func Zip[A, B, C any](a Stream[A], b Stream[B], f func(ctx context.Context, a A,
 	open := func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[pair[A, B]], error) {
 		return openZip(ctx, a, b, pass, shard, mark)
 	}
-	pairs := then(joined("Zip", a, b, 1), open, needs(f == nil, "Zip", "f"))
+	pairs := then(joined("Zip", a, b, 1), open, needs(f == nil, "Zip", "f")).as("Zip")
 	return Map(pairs, func(ctx context.Context, p pair[A, B]) (C, error) { return f(ctx, p.a, p.b) })
 }
 
