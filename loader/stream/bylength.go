@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -55,9 +56,9 @@ type measured[T any] struct {
 	length int
 }
 
+// byLengthMark is its mark. The place is the window's beginning.
 type byLengthMark struct {
-	Window int64 `json:"window"`
-	Given  int   `json:"given"`
+	Given int `json:"given"`
 	trailMark
 }
 
@@ -73,14 +74,16 @@ func (r *byLength[T]) start(ctx context.Context, open func([]byte) (Reader[T], e
 	if err := parse("ByLength", mark, &m); err != nil {
 		return err
 	}
-	if err := outside("ByLength", "window", m.Window, 0, math.MaxInt64/r.size-1); err != nil {
+	r.window = m.From / r.size
+	err := errors.Join(
+		outside("ByLength", "from, in windows,", r.window, 0, math.MaxInt64/r.size-1),
+		outside("ByLength", "from, in its window,", m.From%r.size, 0, 0),
+		outside("ByLength", "read", m.Read, 0, r.size))
+	if err != nil {
 		return err
 	}
-	r.window = m.Window
-	t, err := openTrail(ctx, "ByLength", open, m.trailMark, math.MaxInt64, func(number int64, item Item[T]) error {
-		if number >= r.window*r.size {
-			_ = r.add(item) // its failure was told when it was first read
-		}
+	t, err := openTrail(ctx, "ByLength", open, m.trailMark, math.MaxInt64, func(_ int64, item Item[T]) error {
+		_ = r.add(item) // its failure was told when it was first read
 		return nil
 	})
 	if err != nil {
@@ -94,9 +97,6 @@ func (r *byLength[T]) start(ctx context.Context, open func([]byte) (Reader[T], e
 }
 
 func (r *byLength[T]) restore(given int) error {
-	if read := r.trail.items; read < r.window*r.size || read-r.window*r.size > r.size {
-		return errors.New("the items that it is to read again are not those of its window")
-	}
 	if given < 0 || given > len(r.items) {
 		return errors.New("it has given more items than there are")
 	}
@@ -118,15 +118,7 @@ func (r *byLength[T]) add(item Item[T]) (err error) {
 
 // sort ends the reading of the window.
 func (r *byLength[T]) sort() {
-	slices.SortStableFunc(r.items, func(a, b measured[T]) int {
-		switch {
-		case a.length < b.length:
-			return -1
-		case a.length > b.length:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(r.items, func(a, b measured[T]) int { return cmp.Compare(a.length, b.length) })
 	runs := (len(r.items) + r.run - 1) / r.run
 	r.order = permute.New(mix.Hash(r.key, uint64(r.window)), uint64(runs))
 	r.full = true
@@ -190,9 +182,7 @@ func (r *byLength[T]) turn() {
 }
 
 func (r *byLength[T]) AppendMark(dst []byte) ([]byte, error) {
-	out := append(dst, `{"window":`...)
-	out = strconv.AppendInt(out, r.window, 10)
-	out = append(out, `,"given":`...)
+	out := append(dst, `{"given":`...)
 	out = strconv.AppendInt(out, int64(r.given), 10)
 	out, err := r.appendTo(append(out, ','))
 	if err != nil {

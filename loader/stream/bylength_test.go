@@ -89,10 +89,10 @@ func TestByLengthRefusesMarks(t *testing.T) {
 	var open atomic.Int64
 	s := stream.ByLength(count(&open, 0, 20, 1), 2, 3, lengthOf)
 	for _, mark := range []string{
-		"{", `{"window":-1,"given":0,"at":null,"from":0,"read":0}`, `{"window":9223372036854775807,"given":0,"at":null,"from":0,"read":0}`,
-		`{"window":0,"given":-1,"at":null,"from":0,"read":6}`, `{"window":0,"given":7,"at":null,"from":0,"read":6}`,
-		`{"window":1,"given":0,"at":null,"from":0,"read":5}`, `{"window":0,"given":0,"at":null,"from":0,"read":7}`,
-		`{"window":0,"given":9223372036854775807,"at":null,"from":0,"read":6}`, `{"window":3,"given":1,"at":20,"from":20,"read":1}`,
+		"{", `{"given":0,"at":null,"from":-6,"read":0}`, `{"given":0,"at":null,"from":9223372036854775806,"read":0}`,
+		`{"given":-1,"at":null,"from":0,"read":6}`, `{"given":7,"at":null,"from":0,"read":6}`,
+		`{"given":0,"at":5,"from":5,"read":1}`, `{"given":0,"at":null,"from":0,"read":7}`, `{"given":0,"at":null,"from":0,"read":-1}`,
+		`{"given":9223372036854775807,"at":null,"from":0,"read":6}`, `{"given":1,"at":18,"from":18,"read":3}`,
 	} {
 		_, err := s.Open(ctx, pass, 0, []byte(mark))
 		var wrong *stream.MarkError

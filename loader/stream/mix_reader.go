@@ -72,9 +72,6 @@ func (r *mixReader[T]) restore(mark []byte) error {
 		return err
 	}
 	r.n, r.ended = m.N, m.Ended
-	if r.ended {
-		return nil
-	}
 	for _, left := range m.Left {
 		err := errors.Join(outside("Mix", "left", left[0], 0, int64(len(r.sources)-1)), outside("Mix", "left", left[1], 0, m.N))
 		if err != nil {
@@ -105,9 +102,6 @@ func (r *mixReader[T]) reopen(m mixSourceMark) error {
 		return &MarkError{Operator: "Mix", Err: fmt.Errorf("source %d stands there twice", m.Source)}
 	}
 	s.pass, s.given = m.Pass, m.Given
-	if at == nil {
-		return nil // it will be opened when it is due
-	}
 	return r.begin(m.Source, at)
 }
 
@@ -125,7 +119,6 @@ func (r *mixReader[T]) begin(source int, at []byte) error {
 func (r *mixReader[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
 	for !r.ended && r.broken == nil {
 		if !r.choose() {
-			r.ended = true
 			break
 		}
 		s := &r.sources[r.choice]
@@ -142,9 +135,6 @@ func (r *mixReader[T]) Next(ctx context.Context) (item Item[T], ok bool, err err
 			return item, true, nil
 		}
 		r.sourceEnded(r.choice)
-		if err = ctx.Err(); err != nil {
-			return item, false, err
-		}
 	}
 	return item, false, r.broken
 }

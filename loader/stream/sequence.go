@@ -104,9 +104,6 @@ func (s *sequence[T]) Next(ctx context.Context) (item Item[T], ok bool, err erro
 			return item, true, nil
 		}
 		s.turn()
-		if err = ctx.Err(); err != nil { // else there could be empty parts for ever
-			return item, false, err
-		}
 	}
 	return item, false, s.failed
 }

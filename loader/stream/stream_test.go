@@ -211,6 +211,39 @@ func TestFromSeqs(t *testing.T) {
 	require.ErrorIs(t, err, loader.ErrNoMark)
 }
 
+// What could not be opened once fails for ever: nothing is passed over silently.
+func TestFailuresToOpenStay(t *testing.T) {
+	var open atomic.Int64
+	opens := 0
+	once := stream.New(1, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (stream.Reader[int], error) {
+		if opens++; opens == 1 {
+			return nil, errBad
+		}
+		return count(&open, 0, 5, 1).Open(ctx, pass, shard, mark)
+	})
+	good := count(&open, 0, 5, 1)
+	for name, s := range map[string]stream.Stream[int]{
+		"Concat": stream.Concat(good, once),
+		"Mix":    stream.Mix(stream.Once, stream.Source[int]{Stream: good, Weight: 1}, stream.Source[int]{Stream: once, Weight: 1}),
+	} {
+		opens = 0
+		r, err := s.Open(ctx, pass, 0, nil)
+		require.NoError(t, err)
+		failed := 0
+		for range 12 {
+			if _, ok, err := r.Next(ctx); err != nil {
+				failed++
+			} else {
+				require.Zero(t, failed, name)
+				require.True(t, ok, name)
+			}
+		}
+		require.Greater(t, failed, 5, name)
+		require.NoError(t, r.Close())
+	}
+	require.Zero(t, open.Load())
+}
+
 // To iter.Pull an iterator that has panicked has ended: its data would be cut off silently.
 func TestFromSeqsPanics(t *testing.T) {
 	s := stream.FromSeqs(1, func(context.Context, loader.Pass, int) iter.Seq2[int, error] {

@@ -1,0 +1,85 @@
+package stream_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/stream"
+)
+
+// far has a reader of s go past n items, and returns its mark.
+func far[T any](t *testing.T, s stream.Stream[T], n int) []byte {
+	r, err := s.Open(ctx, pass, 0, nil)
+	require.NoError(t, err)
+	for range n {
+		_, ok, err := r.Next(ctx)
+		require.True(t, ok && err == nil)
+	}
+	mark := markOf(t, r)
+	require.NoError(t, r.Close())
+	return mark
+}
+
+// Going on far from the beginning reads again what is held back, and a few more: never all.
+// Marks are small.
+func TestLittleIsReadAgain(t *testing.T) {
+	var reads atomic.Int64
+	s := stream.Map(endless(1), func(_ context.Context, n int) (int, error) {
+		reads.Add(1)
+		return n, nil
+	})
+	docs := stream.Map(s, nil2(func(n int) []int { return make([]int, n%50) }))
+	for name, c := range map[string]struct {
+		s     stream.Stream[int]
+		reads int64
+		bytes int
+	}{
+		"Shuffle":     {stream.Shuffle(s, 100), 100 * 10, 60},
+		"Shuffle³":    {stream.Shuffle(stream.Shuffle(stream.Shuffle(s, 10), 10), 10), 10 * 10 * 3, 160},
+		"ByLength":    {stream.ByLength(s, 10, 10, lengthOf), 100, 60},
+		"ParallelMap": {stream.ParallelMap(s, 2, nil2(func(n int) int { return n })), 64, 30},
+		"Retry":       {stream.Retry(s, stream.RetryOptions{}), 0, 10},
+		"Pack":        {stream.Map(stream.Pack(docs, 100, stream.PackOptions[int]{Open: 4}), nil2(func(stream.Packed[int]) int { return 0 })), 80, 300},
+		"Cache":       {stream.Cache(s, 1000, one), 64, 40},
+		"Mix":         {stream.Mix(stream.Once, stream.Source[int]{Stream: s, Weight: 1}, stream.Source[int]{Stream: stream.Shuffle(s, 10), Weight: 2}), 100, 200},
+		"Repeat":      {stream.Repeat(stream.Concat(s, s), 2), 0, 60},
+	} {
+		mark := far(t, c.s, 20_003)
+		require.LessOrEqual(t, len(mark), c.bytes, "%s: %s", name, mark)
+		reads.Store(0)
+		r, err := c.s.Open(ctx, pass, 0, mark)
+		require.NoError(t, err)
+		require.LessOrEqual(t, reads.Load(), c.reads, name)
+		require.NoError(t, r.Close())
+	}
+}
+
+// Memory for places and marks doesn't grow with the place, also where records fail.
+func TestMarksStaySmallOverFailures(t *testing.T) {
+	s := stream.Map(endless(1), func(_ context.Context, n int) (int, error) {
+		if n%3 == 0 {
+			return 0, fmt.Errorf("number %d", n)
+		}
+		return n, nil
+	})
+	shuffled := stream.Shuffle(s, 16)
+	r, err := shuffled.Open(ctx, pass, 0, nil)
+	require.NoError(t, err)
+	longest := 0
+	for range 20_000 {
+		_, _, err := r.Next(ctx)
+		if mark, noMark := r.AppendMark(nil); err == nil {
+			require.NoError(t, noMark)
+			longest = max(longest, len(mark))
+		} else {
+			require.ErrorIs(t, noMark, loader.ErrNoMark)
+		}
+	}
+	require.NoError(t, r.Close())
+	require.Less(t, longest, 1000)
+}
