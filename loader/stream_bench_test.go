@@ -17,7 +17,6 @@ import (
 type cutImages struct {
 	*images
 	shards int
-	skips  bool
 	free   sync.Pool
 }
 
@@ -27,7 +26,7 @@ func (c *cutImages) Open(_ context.Context, _ loader.Pass, shard int, mark []byt
 	r := &imageReader{cut: c, from: shard * c.Len() / c.shards, to: (shard + 1) * c.Len() / c.shards}
 	if mark != nil {
 		n, err := strconv.Atoi(string(mark))
-		r.from += n
+		r.n = n
 		return r, err
 	}
 	return r, nil
