@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -90,6 +91,28 @@ func TestAMemoryCacheKeepsToItsLimit(t *testing.T) {
 	_, err = compose.CacheMemory(nil, -1)
 	require.ErrorContains(t, err, "CacheMemory: ds")
 	require.ErrorContains(t, err, "maxBytes is -1")
+}
+
+// Samples of which a slab holds one, or that are larger than one.
+func TestAMemoryCacheOfLargeSamples(t *testing.T) {
+	for _, size := range []int{700 << 10, 3 << 20} {
+		fields := []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{size}}}
+		ds := loader.FromFunc(4, fields, func(_ context.Context, i int, row *loader.Row) error {
+			return loader.Write(row, "x", bytes.Repeat([]byte{byte(i + 1)}, size)...)
+		})
+		c, err := compose.CacheMemory(ds, int64(4*max(size+8, 1<<20)+32))
+		require.NoError(t, err)
+		s, err := loader.NewScratch(fields)
+		require.NoError(t, err)
+		for range 2 {
+			for i := range 4 {
+				row := s.Begin(new(loader.Row))
+				require.NoError(t, c.Read(t.Context(), i, row))
+				require.Equal(t, bytes.Repeat([]byte{byte(i + 1)}, size), loader.Value[byte](row, "x"))
+			}
+		}
+		require.Equal(t, compose.CacheStats{Held: 4, Samples: 4, Bytes: int64(4 * size), Reads: 4}, c.Stats())
+	}
 }
 
 func TestAFailureIsNotCached(t *testing.T) {

@@ -103,6 +103,25 @@ func TestAFieldThatAPartOfAZipForgetsIsFound(t *testing.T) {
 	require.NoError(t, run.Close())
 }
 
+func TestAPartOfAZipThatFailsFailsTheSample(t *testing.T) {
+	fails := loader.FromFunc(3, column("y").Fields(), func(context.Context, int, *loader.Row) error { return passing(false) })
+	for _, ds := range []loader.Dataset{
+		must(compose.Zip(fails, column("x", 1, 2, 3))), must(compose.Zip(column("x", 1, 2, 3), fails)),
+	} {
+		s, err := loader.NewScratch(ds.Fields())
+		require.NoError(t, err)
+		require.ErrorIs(t, ds.Read(t.Context(), 1, s.Begin(new(loader.Row))), passing(false))
+	}
+}
+
+func TestAScalarMayBeDeclaredInTwoWays(t *testing.T) {
+	scalar := loader.FromFunc(1, []loader.Field{{Name: "x", DType: dtype.Int64, Shape: []int{}}}, values(1).Read)
+	require.Equal(t, 3, must(compose.Concat(values(1), scalar, values(2))).Len())
+	row := loader.FromFunc(1, []loader.Field{{Name: "x", DType: dtype.Int64, Shape: []int{1}}}, values(1).Read)
+	_, err := compose.Concat(scalar, row)
+	require.Error(t, err)
+}
+
 // endless has a length that no memory holds.
 type endless struct{ loader.Dataset }
 
@@ -135,6 +154,8 @@ func TestMisuse(t *testing.T) {
 		"no dataset":                 {one(compose.Take(none, 1)), []string{"Take: ds", "Dataset is <nil>"}},
 		"no function":                {one(compose.Take(bytes, 1)), []string{"Take: ds", "a nil func"}},
 		"several mistakes":           {one(compose.Take(none, -1)), []string{"Dataset is <nil>", "Take: n is -1"}},
+		"Subset of none":             {one(compose.Subset(none, nil)), []string{"Subset: ds"}},
+		"Shuffle":                    {one(compose.Shuffle(none, 1)), []string{"Shuffle: ds"}},
 		"a wrong index":              {one(compose.Subset(ten, []int{3, 10, 99})), []string{"indices[1] is 10, want 0 to 9"}},
 		"a negative index":           {one(compose.Subset(ten, []int{-1})), []string{"indices[0] is -1"}},
 		"Skip":                       {one(compose.Skip(ten, math.MinInt)), []string{"Skip: n is -"}},
@@ -147,7 +168,7 @@ func TestMisuse(t *testing.T) {
 		"Zip of lengths":             {one(compose.Zip(ten, column("y", 1))), []string{"datasets[1]", "1 samples", "10, as many as datasets[0]"}},
 		"Zip of lengths of one name": {one(compose.Zip(words("a"), words("b"))), []string{"Zip: the fields of all", "length"}},
 		"Zip of nothing":             {one(compose.Zip()), []string{"Zip: datasets is empty"}},
-		"Zip of none":                {one(compose.Zip(ten, none)), []string{"Zip: datasets[1]"}},
+		"Zip of none":                {one(compose.Zip(ten, none)), []string{"Zip: datasets[1]: loader: Dataset is <nil>"}},
 		"Select":                     {one(compose.Select(ten, -1, nil)), []string{"Select: at is nil", "Select: n is -1"}},
 		"Select too many":            {one(compose.Select(ten, math.MaxInt, func(_, i int) int { return 0 })), tooMany},
 		"Split of nothing":           {all(compose.Split(values(), 1, 0.5, 0.5)), []string{"fractions[0]", "fractions[1]", "of the 0 of ds"}},

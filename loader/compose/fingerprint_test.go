@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,16 @@ func part(i int) func(parts []loader.Dataset, err error) loader.Dataset {
 // compositions are all that a State must tell apart: each is made of ds.
 func compositions(ds loader.Dataset) map[string]loader.Dataset {
 	five := values(1, 2, 3, 4, 5)
+	mix := func(seed uint64, rule compose.Rule, weight float64, inOrder bool) loader.Dataset {
+		return must(compose.Mix(seed, rule, compose.Source{Dataset: ds, Weight: 1}, compose.Source{Dataset: five, Weight: weight, InOrder: inOrder}))
+	}
+	steps := func(from int64, weights ...float64) loader.Dataset {
+		return must(compose.MixSteps(1, compose.Once, []compose.Step{{Weights: weights}, {From: from, Weights: []float64{1, 2}}},
+			compose.Source{Dataset: ds}, compose.Source{Dataset: five}))
+	}
+	weights, labels := slices.Repeat([]float64{1, 2}, 5), slices.Repeat([]int{1, 2}, 5)
+	others, classes := slices.Clone(weights), slices.Clone(labels)
+	others[3], classes[3] = 7, 7
 	return map[string]loader.Dataset{
 		"Subset":          must(compose.Subset(ds, []int{1, 2})),
 		"Subset 2":        must(compose.Subset(ds, []int{2, 1})),
@@ -39,6 +50,30 @@ func compositions(ds loader.Dataset) map[string]loader.Dataset {
 		"Select":          must(compose.Select(ds, 2, func(_, i int) int { return i })),
 		"Shuffle":         must(compose.Shuffle(ds, 1)),
 		"Shuffle 2":       must(compose.Shuffle(ds, 2)),
+		"Mix":             mix(1, compose.UntilAllEnded, 1, false),
+		"Mix 2":           mix(2, compose.UntilAllEnded, 1, false),
+		"Mix 3":           mix(1, compose.Once, 1, false),
+		"Mix 4":           mix(1, compose.UntilAllEnded, 2, false),
+		"Mix 5":           mix(1, compose.UntilAllEnded, 1, true),
+		"MixSteps":        steps(3, 1, 1),
+		"MixSteps 2":      steps(4, 1, 1),
+		"MixSteps 3":      steps(3, 1, 2),
+		"Weighted":        must(compose.Weighted(ds, weights, 10, 1)),
+		"Weighted 2":      must(compose.Weighted(ds, weights, 10, 2)),
+		"Weighted 3":      must(compose.Weighted(ds, weights, 11, 1)),
+		"Weighted 4":      must(compose.Weighted(ds, others, 10, 1)),
+		"Balanced":        must(compose.Balanced(ds, labels, 1)),
+		"Balanced 2":      must(compose.Balanced(ds, labels, 2)),
+		"Balanced 3":      must(compose.Balanced(ds, classes, 1)),
+		"ByLength":        must(compose.ByLength(ds, labels, 2, 1)),
+		"ByLength 2":      must(compose.ByLength(ds, labels, 2, 2)),
+		"ByLength 3":      must(compose.ByLength(ds, labels, 3, 1)),
+		"ByLength 4":      must(compose.ByLength(ds, classes, 2, 1)),
+		"Map":             must(compose.Map(ds, xField, plus(1))),
+		"Map 2":           must(compose.Map(ds, column("y").Fields(), plus(1))),
+		"Retry":           must(compose.Retry(ds, compose.RetryOptions{})),
+		"CacheMemory":     cached(ds),
+		"Filter":          must(compose.Filter(ds, func(i int) bool { return i != 3 })),
 		"Split":           part(0)(compose.Split(ds, 1, 0.5, 0.5)),
 		"Split 2":         part(1)(compose.Split(ds, 1, 0.5, 0.5)),
 		"SplitN":          part(0)(compose.SplitN(ds, 1, 5, 5)),

@@ -185,10 +185,13 @@ func TestMisuseOfMixes(t *testing.T) {
 	two := of([]int{3, 3}, 1, 1)
 	with := func(weights ...float64) []compose.Source { return of([]int{3, 3}, weights...) }
 	one := func(ds loader.Dataset, err error) error { return err }
+	long := compose.Source{Dataset: endless{values(1)}, Weight: 1}
 	for name, c := range map[string]struct {
 		err  error
 		want []string
 	}{
+		"too many":        {one(compose.Mix(1, compose.Once, long, long, long)), []string{"sources[", "those before it have"}},
+		"no early end":    {one(compose.Mix(1, compose.UntilFirstEnds, long, long, long)), []string{"a source that ends among the first"}},
 		"no source":       {one(compose.Mix(1, compose.Once)), []string{"Mix: sources is empty"}},
 		"a rule":          {one(compose.Mix(1, 7, two...)), []string{"Mix: rule is Rule(7)"}},
 		"weights of 0":    {one(compose.Mix(1, compose.Once, with(0, 0)...)), []string{"[0 0], want one above 0"}},
