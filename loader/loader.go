@@ -294,6 +294,13 @@ func (l *Loader) Samples() (n int64, known bool) {
 	return l.split.samples, true
 }
 
+// Shards is the number of a Stream's shards that this rank reads, 0 of other data. Each Run
+// has a goroutine for each of them.
+func (l *Loader) Shards() int {
+	ranks := int(l.split.ranks)
+	return (l.shards + ranks - 1 - int(l.split.rank)) / ranks
+}
+
 // Order is the order of an epoch over all ranks. An Iterable has none to tell;
 // asking for it panics, as does a negative epoch.
 func (l *Loader) Order(epoch int) *Order {

@@ -34,8 +34,7 @@ type merger struct {
 func (d *dispatcher) merging() *merger {
 	l := d.run.loader
 	m := &merger{intake: intake{dispatcher: d}}
-	ranks, batch := int(l.split.ranks), l.layout.batch
-	own := (l.shards - int(l.split.rank) + ranks - 1) / ranks
+	ranks, batch, own := int(l.split.ranks), l.layout.batch, l.Shards()
 	for i := int(l.split.rank); i < l.shards; i += ranks {
 		s := &shard{run: d.run, number: i}
 		s.queue.init(max(2*min(batch/own, mostAhead/2), 2))
@@ -67,7 +66,9 @@ func (d *dispatcher) merge(ctx context.Context, at Cursor) bool {
 		return false // loop ends the shards, when the end of the run is told
 	}
 	if m.run.loader.options.Steps == 0 {
+		m.iterating.Store(m.sinceStart()) // a reader may take its time to end
 		m.end()
+		m.iterating.Store(0)
 	}
 	return true
 }

@@ -258,7 +258,8 @@ func (s *shard) awaitRoom(ctx context.Context) bool {
 	}
 }
 
-// fail puts the shard's failure behind what it has read.
+// fail puts the shard's failure behind what it has read. It is called inside user code, or
+// where that has panicked.
 func (s *shard) fail(ctx context.Context, err error) {
 	stage := *s.inside.Load()
 	if !s.put(ctx, entry{kind: aFailure, err: &failure{err, stage, s.origin}}) || ctx.Err() != nil {

@@ -155,7 +155,7 @@ func (r *Run) stalled(began time.Time) error {
 		}
 		mine := s.stage == StageIterate || s.stage == StageAgree || s.batch != nil && s.batch == r.head ||
 			s.shard > 0 && s.batch == nil
-		if s.stage == StageClose { // no batch waits for it, but the iterator may
+		if s.stage == StageClose && s.shard == 0 { // of a sample: no batch waits for it, but the iterator may
 			mine = culprit == nil && r.dispatcher.crowded.Load() != 0
 		}
 		if mine && (culprit == nil || s.position < culprit.position) {

@@ -238,6 +238,26 @@ func TestTheEndDoesNotWaitForReaders(t *testing.T) {
 	})
 }
 
+// An epoch whose readers do not end is reported as late, with the shard.
+func TestAReaderThatDoesNotCloseIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		data := &faulty{cut: &cut{sizes: []int{4, 4}, every: 1}, close: func() error { <-release; return nil }}
+		l, err := loader.NewStream(data, 4, loader.Options{Epochs: 2, StallTimeout: time.Minute, GracePeriod: time.Second})
+		require.NoError(t, err)
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		batches, err := readEpoch(l, run, mem)
+		require.Len(t, batches, 2)
+		require.ErrorContains(t, err, "shard 1 (position ")
+		require.ErrorContains(t, err, "close: no batch for 1m0s")
+		require.ErrorContains(t, run.Close(), "close did not return within 1s")
+		close(release)
+		synctest.Wait()
+		require.Equal(t, data.opened.Load(), data.closed.Load())
+	})
+}
+
 // A sample that owns something is encoded or closed, whatever ends the run.
 func TestSamplesOfAStreamAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,7 +54,7 @@ func makePlan(g *stages, ld *loader.Loader) Plan {
 		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", BatchBytes: z.in.Size(),
 		Fields: z.in.Fields(), BatchSize: z.in.BatchSize(), BatchesPerEpoch: -1,
 		Epochs: lo.Epochs, Workers: lo.Workers, Options: o,
-		Goroutines: lo.Workers + 2, // and the loader's dispatcher, and the uploader
+		Goroutines: lo.Workers + ld.Shards() + 2, // and the loader's dispatcher, and the uploader
 	}
 	if n, known := ld.Batches(); known {
 		plan.BatchesPerEpoch = n

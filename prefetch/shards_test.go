@@ -182,6 +182,7 @@ func TestASeekOverShards(t *testing.T) {
 	require.NoError(t, err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{})
 	require.NoError(t, err)
+	require.Equal(t, pf.Plan().Workers+2+2, pf.Plan().Goroutines, "two of which read the shards")
 	var bad *loader.StateError
 	require.ErrorAs(t, pf.Seek(0, 8), &bad)
 	require.ErrorContains(t, pf.Seek(0, 8), "an epoch's beginning, or a place of a State")
