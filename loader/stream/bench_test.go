@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/leat-go/leat/loader"
@@ -77,6 +78,39 @@ func BenchmarkNext(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Lines of 300 bytes from memory, and documents of 300 tokens into windows.
+func BenchmarkText(b *testing.B) {
+	const lines = 10_000
+	line := strings.Repeat("x", 299) + "\n"
+	text := stream.Lines(files(strings.Repeat(line, lines)), stream.LinesOptions{})
+	tokens := stream.Map(text, func(_ context.Context, line []byte) ([]byte, error) { return line, nil })
+	packed := stream.Pack(tokens, 2048, stream.PackOptions[byte]{})
+	b.Run("op=Lines", func(b *testing.B) { drainAll(b, text, lines*300) })
+	b.Run("op=Pack", func(b *testing.B) { drainAll(b, packed, lines*300) })
+}
+
+// drainAll reads a shard in each turn.
+func drainAll[T any](b *testing.B, s stream.Stream[T], bytes int64) {
+	b.SetBytes(bytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := s.Open(ctx, pass, 0, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for {
+			if _, ok, err := r.Next(ctx); err != nil {
+				b.Fatal(err)
+			} else if !ok {
+				break
+			}
+		}
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

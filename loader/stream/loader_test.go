@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -169,6 +170,26 @@ func TestLoaderReadsAnEpoch(t *testing.T) {
 	require.EqualError(t, failure, "loader: epoch 0, batch 0, shard 0 (position 2), a, record 2 at offset 4: iterate: "+
 		"invalid character 'h' in literal true (expecting 'r')")
 	require.NoError(t, w[0].Close())
+}
+
+// A Flush goes through the operators, and ends a batch early.
+func TestLoaderDeliversAtAFlush(t *testing.T) {
+	live := stream.FromSeqs(1, func(context.Context, loader.Pass, int) iter.Seq2[int64, error] {
+		return func(yield func(int64, error) bool) {
+			_ = yield(1, nil) && yield(2, nil) && yield(0, loader.Flush) && yield(3, nil) && yield(0, loader.Flush) && yield(0, loader.Flush)
+		}
+	})
+	doubled := stream.ParallelMap(stream.Filter(live, func(int64) bool { return true }), 2, nil2(func(n int64) int64 { return 2 * n }))
+	w := newWorld(t, encodeNumber(doubled), 1, loader.Options{Epochs: 1})
+	var got [][]int64
+	for batch, err := range w[0].All(ctx) {
+		require.NoError(t, err)
+		values, err := prefetch.Column[int64](batch, "n")
+		require.NoError(t, err)
+		got = append(got, slices.Clone(values))
+	}
+	require.Equal(t, [][]int64{{2, 4}, {6}}, got)
+	w.close(t)
 }
 
 // A stream's mistakes come out of NewStream, each an *OptionError.
