@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -36,14 +35,6 @@ type Exclusion struct {
 	// are filled as those of excluded samples are.
 	Steps []Span
 }
-
-// maxDraws is how many samples are drawn to find one that is not excluded. Where 99 of a
-// hundred are, as many draws in a row find one but once in 10^17 times.
-const maxDraws = 1 << 12
-
-// errAllExcluded is the failure of a sample that is excluded, as all are that were drawn in
-// its place.
-var errAllExcluded = fmt.Errorf("excluded, as are %d samples that were drawn in its place", maxDraws)
 
 // exclusions are all of Options.Exclude, made ready to be asked. nil excludes nothing.
 type exclusions struct {
@@ -238,6 +229,9 @@ func (l *Loader) leftOut(epoch, index int) bool {
 // in an excluded step.
 func (l *Loader) jumped(epoch int, position int64) bool {
 	steps := l.excluded.steps
+	if len(steps) == 0 {
+		return false
+	}
 	at := Cursor{Epoch: epoch, Position: position % l.split.samples}
 	behind, _ := slices.BinarySearchFunc(steps, at, func(s Span, at Cursor) int {
 		if s.From.compare(at) <= 0 {
@@ -277,27 +271,4 @@ func (l *Loader) standIn(epoch int, position int64, index int) (read int, behind
 		read = index
 	}
 	return read, behind, true, ok
-}
-
-// candidates are the samples that can be read at a position in the place of its own, in
-// their order.
-type candidates struct {
-	loader   *Loader
-	epoch    int
-	position int64
-	draws    uint64
-}
-
-// next is the next of them. ok is false if all that were drawn are excluded.
-func (c *candidates) next() (index int, ok bool) {
-	l := c.loader
-	for range maxDraws {
-		c.draws++
-		h := mix.Hash(l.options.Seed, uint64(c.epoch), uint64(c.position), c.draws, 2)
-		drawn, _ := bits.Mul64(h, uint64(l.split.samples))
-		if l.excluded == nil || !l.leftOut(c.epoch, int(drawn)) {
-			return int(drawn), true
-		}
-	}
-	return 0, false
 }
