@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -217,6 +219,7 @@ func TestAFileCacheIsWholeOrAbsent(t *testing.T) {
 			require.Equal(t, [][]int64{upTo(100, 10), upTo(100, 10)}, contents(t, again, 2))
 			ds.requireReads(t, 1)
 			require.True(t, again.Stats().Whole)
+			require.Equal(t, 10, again.Stats().Held)
 			require.NoError(t, again.Build(t.Context()))
 			require.NoError(t, again.Close())
 			require.Equal(t, []string{"cache"}, names(t, directory))
@@ -227,7 +230,7 @@ func TestAFileCacheIsWholeOrAbsent(t *testing.T) {
 // What a killed process leaves blocks nobody, and goes when it is old.
 func TestWhatAKilledBuilderLeavesIsNoHindrance(t *testing.T) {
 	directory := t.TempDir()
-	for name, age := range map[string]time.Duration{"cache.1.building": time.Hour, "cache.2.building": 48 * time.Hour, "cache.old": 48 * time.Hour} {
+	for name, age := range map[string]time.Duration{"cache.1.building": time.Hour, "cache.2.building": 48 * time.Hour, "cache.old": 48 * time.Hour, "other.1.building": 48 * time.Hour} {
 		path := filepath.Join(directory, name)
 		require.NoError(t, os.WriteFile(path, []byte("leat"), 0o600))
 		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
@@ -236,7 +239,7 @@ func TestWhatAKilledBuilderLeavesIsNoHindrance(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cache.Build(t.Context()))
 	require.NoError(t, cache.Close())
-	require.Equal(t, []string{"cache", "cache.1.building", "cache.old"}, names(t, directory))
+	require.Equal(t, []string{"cache", "cache.1.building", "cache.old", "other.1.building"}, names(t, directory))
 }
 
 func TestSeveralMayBuildAtOnce(t *testing.T) {
@@ -334,6 +337,13 @@ func TestADamagedFileIsBuiltAnew(t *testing.T) {
 	require.EqualValues(t, 1, c.Stats().Reads)
 	require.ErrorContains(t, c.Stats().Err, "sample 3: its checksum")
 	require.NoError(t, c.Close())
+	// So is one that is said to be huge.
+	require.NoError(t, os.WriteFile(path, change(4096+3*24+7, 0xff), 0o600))
+	c, err = compose.CacheFile(ds, path, "")
+	require.NoError(t, err)
+	require.Equal(t, upTo(0, 10), contents(t, c, 1)[0])
+	require.EqualValues(t, 1, c.Stats().Reads)
+	require.NoError(t, c.Close())
 	// So is one at another's place.
 	swapped := slices.Concat(whole[:4096], whole[4096+24:4096+48], whole[4096:4096+24], whole[4096+48:])
 	require.NoError(t, os.WriteFile(path, swapped, 0o600))
@@ -390,6 +400,32 @@ func TestAFullDisk(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// Where the file can't get its name samples are read as if there were no cache.
+func TestAFileThatCannotBePutInPlace(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "cache")
+	ds := newCounted(upTo(0, 10)...)
+	c, err := compose.CacheFile(ds, path, "")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(path, 0o700))
+	var failed *compose.CacheError
+	require.ErrorAs(t, c.Build(t.Context()), &failed)
+	require.Equal(t, path, failed.Path)
+	require.False(t, c.Stats().Whole)
+	require.Equal(t, []string{"cache"}, names(t, directory))
+	require.Equal(t, upTo(0, 10), contents(t, c, 1)[0])
+	require.NoError(t, c.Close())
+}
+
+func TestACacheInTheWorkingDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c, err := compose.CacheFile(newCounted(1, 2), "cache", "")
+	require.NoError(t, err)
+	require.NoError(t, c.Build(t.Context()))
+	require.NoError(t, c.Close())
+	require.Equal(t, []string{"cache"}, names(t, "."))
+}
+
 func TestBuildTellsWhichSampleFails(t *testing.T) {
 	bad := errors.New("bad")
 	ds := loader.FromFunc(300, xField, func(_ context.Context, i int, row *loader.Row) error {
@@ -433,6 +469,10 @@ func TestEmptyDatasetsAreCached(t *testing.T) {
 func TestMisuseOfFileCaches(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	ten := newCounted(upTo(0, 10)...)
+	if strconv.IntSize == 32 {
+		t.Skip("no dataset is too long for a file where an int has 32 bits")
+	}
+	tooMany := []string{"samples below 4 GiB, and fewer of them"}
 	for name, c := range map[string]struct {
 		ds            loader.Dataset
 		path, version string
@@ -442,6 +482,8 @@ func TestMisuseOfFileCaches(t *testing.T) {
 		"no fingerprint":      {values(1), path, "", []string{"version is empty"}},
 		"no fingerprint deep": {must(compose.Concat(ten, must(compose.Take(values(1), 1)))), path, "", []string{"version is empty"}},
 		"a function":          {must(compose.Take(must(compose.Map(ten, xField, plus(1))), 3)), path, "", []string{"version is empty"}},
+		"too many":            {endless{ten}, path, "1", tooMany},
+		"a long version":      {ten, path, strings.Repeat("v", 2<<20), []string{"bytes with the fields, want at most"}},
 		"another order":       {must(compose.Shuffle(ten, 1)), path, "1", []string{"stay at their indices"}},
 	} {
 		_, err := compose.CacheFile(c.ds, c.path, c.version)

@@ -66,15 +66,10 @@ func CacheFile(ds loader.Dataset, path, version string) (*FileCache, error) {
 
 // covered reports whether the fingerprint of a part tells all that its samples depend on.
 func covered(p part) bool {
-	switch d := p.dataset.(type) {
-	case *mapped:
-		return false
-	case *mapping:
-		if _, function := d.chooser.(selection); function {
-			return false
-		}
-	case composed:
-	default:
+	if _, function := p.dataset.(*mapped); function {
+		return false // as is a Select, which is in another order in every epoch
+	}
+	if p.composed == nil {
 		_, ok := p.dataset.(loader.Fingerprinter)
 		return ok
 	}
