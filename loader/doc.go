@@ -43,6 +43,13 @@
 //
 //	go test -tags invariants ./...
 //
+// Samples of a field may differ in their first dimension: see Ragged. A batch of such a
+// field is as long as its own longest sample, or has its samples one behind the other. What
+// lies behind a sample's own elements, up to the batch's length, is the stated padding and
+// never what an earlier batch left there; a Layout counts the maximum. A sample that does not
+// tell its length fails, because no default is safe: the maximum would deliver what another
+// sample left there.
+//
 // To resume an Iterable in the middle of an epoch, its iterator is started again and the
 // samples before the place are skipped. FromSeqFunc gives its iterator the epoch and the
 // seed, which is all that it may depend on. FromSeq is for an iterator that cannot start
@@ -99,6 +106,12 @@
 // batches over all shards, into a queue. The dispatcher takes them from there in their order,
 // and waits for the shard whose turn it is. Where samples may be left out that goroutine
 // encodes them as well, because a row that was handed over can't be taken back.
+//
+// The rows of a ragged field are written as if each were as long as it may be, since a worker
+// can't know the longest of its batch. The worker that completes the batch moves them
+// together (compact.go). In place of that rows could be copied one by one, or by strides, to
+// where they belong on a device; a copy each costs more than all of the moving, and every
+// consumer would need both forms.
 //
 // An open batch counts the rows that are not done. A row is done when it was written, or
 // skipped, or when it is known that it will not come.

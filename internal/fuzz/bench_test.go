@@ -99,7 +99,7 @@ func (b *bench) transform(kind string) *prefetch.Transform {
 	if t := b.transforms[kind]; t != nil {
 		return t
 	}
-	in := fields(b.data.Width, b.data.Empty)
+	in := b.data.fields()
 	if kind == "is a chain" {
 		t, err := chain.New(in, chain.Convert("bytes", dtype.Float32), chain.Convert("bytes", dtype.Uint8)) // exact there and back
 		if err != nil {

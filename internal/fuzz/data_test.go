@@ -23,7 +23,8 @@ type data struct {
 	Samples  int // of epoch 0
 	Odd      int // how many fewer an iterable has in odd epochs
 	Width    int
-	Empty    bool // with a field of no bytes
+	Empty    bool   // with a field of no bytes
+	Ragged   string // with a field whose samples differ in length: "padded" or "packed"
 	Iterable bool
 	Form     string    // of an iterable: "", FromSeqFunc, or FromSeq, which gives its samples once
 	Closers  bool      // an iterable's samples are io.Closers
@@ -54,6 +55,9 @@ func (d data) String() string {
 	if d.Empty {
 		s += ", an empty field"
 	}
+	if d.Ragged != "" {
+		s += ", a ragged field, " + d.Ragged
+	}
 	for _, t := range d.Troubles {
 		s += "; sample " + t.String()
 	}
@@ -69,6 +73,7 @@ func drawData(t *rapid.T, sampleKinds, iteratorKinds []kind) data {
 		Samples:  rapid.SampledFrom([]int{1, 2, 3, 5, 8, 13, 40, 100}).Draw(t, "samples"),
 		Width:    rapid.SampledFrom([]int{1, 3, 64, 255}).Draw(t, "width"),
 		Empty:    rapid.Bool().Draw(t, "empty"),
+		Ragged:   rapid.SampledFrom([]string{"", "padded", "packed"}).Draw(t, "ragged"),
 		Iterable: rapid.Bool().Draw(t, "iterable"),
 	}
 	trouble := rapid.IntRange(0, 3).Draw(t, "trouble") // most programs have none
@@ -143,16 +148,19 @@ const (
 	idField, positionField, epochField, randomField, bytesField = 0, 1, 2, 3, 4
 )
 
-func fields(width int, empty bool) []loader.Field {
+func (d data) fields() []loader.Field {
 	f := []loader.Field{
 		{Name: "id", DType: dtype.Int64},
 		{Name: "position", DType: dtype.Int64},
 		{Name: "epoch", DType: dtype.Int32},
 		{Name: "random", DType: dtype.Uint64},
-		{Name: "bytes", DType: dtype.Uint8, Shape: []int{width}},
+		{Name: "bytes", DType: dtype.Uint8, Shape: []int{d.Width}},
 	}
-	if empty {
+	if d.Empty {
 		f = append(f, loader.Field{Name: "none", DType: dtype.Float32, Shape: []int{0, 3}})
+	}
+	if d.Ragged != "" {
+		f = append(f, d.ragged())
 	}
 	return f
 }
@@ -250,7 +258,7 @@ func (s *source) loader(o options) (*loader.Loader, error) {
 
 func encode(ctx context.Context, e loader.Encoder, row *loader.Row) error { return e.Encode(ctx, row) }
 
-func (s *source) Fields() []loader.Field { return fields(s.Width, s.Empty) }
+func (s *source) Fields() []loader.Field { return s.data.fields() }
 
 func (s indexed) Len() int { return s.data.Samples }
 
@@ -293,7 +301,7 @@ func (s *source) write(ctx context.Context, index int, row *loader.Row) error {
 	if skip != bytesField {
 		fill(row.Bytes("bytes"), index, row.Epoch())
 	}
-	return nil
+	return s.writeRagged(index, row)
 }
 
 // element is a sample of an iterable.
@@ -423,7 +431,10 @@ type contents func(field string) []byte
 // compare reports the first row of a batch that isn't the sample of that index.
 func (d data) compare(c contents, e *expected, words *words) error {
 	rows := len(e.indices)
-	for _, f := range fields(d.Width, d.Empty) {
+	for _, f := range d.fields() {
+		if f.Ragged != nil {
+			continue
+		}
 		size := f.DType.Size()
 		for _, dim := range f.Shape {
 			size *= dim
@@ -433,6 +444,7 @@ func (d data) compare(c contents, e *expected, words *words) error {
 		}
 	}
 	want := make([]byte, d.Width)
+	told := make([]int, rows) // the samples, those too that the reference does not know
 	for row, index := range e.indices {
 		position := e.position + int64(row)
 		if index == unknown {
@@ -457,8 +469,9 @@ func (d data) compare(c contents, e *expected, words *words) error {
 		if err := words.same(e.epoch, position, binary.LittleEndian.Uint64(c("random")[8*row:])); err != nil {
 			return fmt.Errorf("row %d: %w", row, err)
 		}
+		told[row] = index
 	}
-	return nil
+	return d.compareRagged(c, told, e.epoch)
 }
 
 // words are the random words of a seed's positions: whoever reads a position gets

@@ -2,6 +2,7 @@
 // whole public API, run against a small reference. All of it is tests.
 //
 //	trouble_test.go     what a user's code may do wrong
+//	ragged_test.go      their field of different lengths
 //	data_test.go        datasets and iterables that do it, and the bytes of their samples
 //	composed_test.go    compositions of a dataset that leave its samples as they are
 //	reference_test.go   which batches and which failures must come, from plain arithmetic

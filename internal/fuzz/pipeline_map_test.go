@@ -17,7 +17,7 @@ func (q *pipe) mapOver(s pipelineStep) error {
 	}
 	q.mapped = true
 	q.hangs = q.hangs || slices.ContainsFunc(s.Bad, func(t trouble) bool { return t.Kind == ignores })
-	out := prefetch.Output{Fields: fields(q.program.Data.Width, q.program.Data.Empty), Slots: s.Slots, AsFinished: s.AsDone}
+	out := prefetch.Output{Fields: q.program.Data.fields(), Slots: s.Slots, AsFinished: s.AsDone}
 	step := func(b prefetch.Batch, to prefetch.Fields) error {
 		if bad, ok := find(s.Bad, b.Position().Batch, b.Position().Epoch); ok {
 			if _, err := bad.meet(context.Background()); err != nil {

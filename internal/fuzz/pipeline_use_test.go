@@ -71,10 +71,10 @@ func (q *pipe) lookOn(l lease, s *device.Stream, where string) error {
 
 func (q *pipe) copy(want *expected, where string, field func(string) prefetch.Field, to func([]byte, prefetch.Field) error) error {
 	g := &reading{want: want, where: where, bytes: map[string][]byte{}}
-	for _, f := range fields(q.program.Data.Width, q.program.Data.Empty) {
-		from := field(f.Name)
-		g.bytes[f.Name] = make([]byte, from.View.Size())
-		if err := to(g.bytes[f.Name], from); err != nil {
+	for _, name := range q.program.Data.names() {
+		from := field(name)
+		g.bytes[name] = make([]byte, from.View.Size())
+		if err := to(g.bytes[name], from); err != nil {
 			return q.mine(err)
 		}
 	}
@@ -196,8 +196,8 @@ func (q *pipe) clone(l lease) error {
 	q.frees = append(q.frees, c.Close)
 	if q.shape.Host {
 		g := &reading{want: l.want, where: "clone", bytes: map[string][]byte{}}
-		for _, f := range fields(q.program.Data.Width, q.program.Data.Empty) {
-			g.bytes[f.Name] = c.Field(f.Name).Bytes
+		for _, name := range q.program.Data.names() {
+			g.bytes[name] = c.Field(name).Bytes
 		}
 		q.readings = append(q.readings, g) // it stays as it is
 		return nil

@@ -93,7 +93,7 @@ func (t trouble) meet(ctx context.Context) (skip int, err error) {
 	case goexits:
 		runtime.Goexit()
 	case forgets:
-		return t.At % len(fields(1, false)), nil
+		return t.At % len(data{}.fields()), nil
 	case ignores:
 		time.Sleep(t.For)
 	case sleeps:
