@@ -97,6 +97,7 @@ type batch struct {
 	mu          sync.Mutex
 	failure     *Error // at the lowest row so far,
 	failedRow   int    // which is this
+	abandoned   bool   // the slot has gone back by Close
 	substituted []Substitution
 
 	claims
@@ -144,8 +145,21 @@ func (b *batch) compact(l *Layout) {
 	if b.lengths == nil || b.written.Load() != int64(b.filled.N) {
 		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.abandoned {
+		return // R4
+	}
 	l.compact(b.slot.Bytes, b.filled.N, b.lengths, b.extents)
 	b.filled.extents = b.extents
+}
+
+// abandon makes sure that nobody compacts the batch any more: Close waits for no worker
+// longer than its grace period, and the one that does is in no sample's code.
+func (b *batch) abandon() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.abandoned = true
 }
 
 // fail keeps the failure at the lowest row, and has the run skip what is behind the

@@ -93,6 +93,7 @@ func (r *Run) putBack(b *batch, stuck map[*batch]error) {
 	case stuck[b] != nil:
 		r.mem.Quarantine(b.slot, stuck[b])
 	default:
+		b.abandon()
 		r.mem.Put(b.slot)
 	}
 }
