@@ -10,8 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -556,37 +554,4 @@ func TestRaggedBatchesAllocateNothing(t *testing.T) {
 	}
 	require.Zero(t, testing.AllocsPerRun(2000, next))
 	require.NoError(t, run.Close())
-}
-
-// Close gives back the slot of a batch that was compacted, and is not waited for, only when
-// nobody writes to it any more: under the race detector, what the Memory's next user writes
-// there comes behind.
-func TestCloseBesideACompactedBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		ds := loader.FromFunc(2, []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{8}, Ragged: &loader.Ragged{Length: "n"}}},
-			func(_ context.Context, i int, row *loader.Row) error {
-				if i == 0 {
-					<-release // whatever its context says
-				} else {
-					time.Sleep(100 * time.Millisecond) // until Close waits
-				}
-				return loader.Write(row, "x", make([]byte, 3)...)
-			})
-		l, err := loader.New(ds, 1, loader.Options{Epochs: 1, Workers: 2, GracePeriod: time.Second})
-		require.NoError(t, err)
-		mem := heap(t, l, 2)
-		run := l.Start(t.Context(), loader.Cursor{}, mem)
-		time.Sleep(time.Millisecond) // both are being read
-		var stuck *loader.StuckError
-		require.ErrorAs(t, run.Close(), &stuck)
-		require.Equal(t, 1, mem.Free())
-		slot, err := mem.Get(t.Context())
-		require.NoError(t, err)
-		clear(slot.Bytes)
-		mem.Put(slot)
-		close(release)
-		synctest.Wait()
-		require.Equal(t, 2, mem.Free())
-	})
 }

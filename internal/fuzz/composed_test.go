@@ -68,7 +68,11 @@ func zipped(ds loader.Dataset) (loader.Dataset, error) {
 	}
 	return compose.Map(both, ds.Fields(), func(_ context.Context, in, out *loader.Row) error {
 		for _, f := range ds.Fields() {
-			copy(out.Bytes(f.Name), in.Bytes(f.Name))
+			if f.Ragged == nil {
+				copy(out.Bytes(f.Name), in.Bytes(f.Name))
+			} else if err := loader.Write(out, f.Name, loader.Value[uint8](in, f.Name)...); err != nil {
+				return err
+			}
 		}
 		if got := loader.Value[int64](in, "other")[0]; got != loader.Value[int64](in, "id")[0] {
 			return fmt.Errorf("sample %d lies beside %d", loader.Value[int64](in, "id")[0], got)
