@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/loader/source"
+	"github.com/leat-go/leat/loader/source/sourcetest"
 )
 
 func TestExpand(t *testing.T) {
@@ -241,6 +242,30 @@ func TestGlobsFollowLinks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = got[0].Open(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// Below an os.Root neither names nor links lead out of the folder.
+func TestGlobsBelowARoot(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "inside"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), nil, 0o600))
+	root, err := os.OpenRoot(filepath.Join(dir, "inside"))
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, root.WriteFile("a", []byte("mine"), 0o600))
+	for _, pattern := range []string{"../secret", "../*", "{a,../secret}", "/*"} {
+		_, err = source.GlobFS(root.FS(), pattern)
+		require.Error(t, err, pattern)
+	}
+	if err := os.Symlink("../secret", filepath.Join(dir, "inside", "link")); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	_, err = source.GlobFS(root.FS(), "*")
+	require.ErrorContains(t, err, "link: path escapes")
+	got, err := source.GlobFS(root.FS(), "[a]")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, names(got))
+	sourcetest.Run(t, got[0], []byte("mine"))
 }
 
 func FuzzGlob(f *testing.F) {
