@@ -83,3 +83,43 @@ func TestMarksStaySmallOverFailures(t *testing.T) {
 	require.NoError(t, r.Close())
 	require.Less(t, longest, 1000)
 }
+
+// A reader that panics when it is read again, or opened as the second, leaves none open.
+func TestPanicsInOpenLeaveNothingOpen(t *testing.T) {
+	var open atomic.Int64
+	panics, breaks := false, func() {
+		panic(errBad)
+	}
+	below := count(&open, 0, 200, 1)
+	s := stream.New(1, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (stream.Reader[int], error) {
+		r, err := below.Open(ctx, pass, shard, mark)
+		b := &breaking{Reader: r, breaks: breaks, n: 2}
+		if panics {
+			b.n = 1
+		}
+		return b, err
+	})
+	opens := 0
+	second := stream.New(1, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (stream.Reader[int], error) {
+		if opens++; opens > 1 {
+			breaks()
+		}
+		return below.Open(ctx, pass, shard, mark)
+	})
+	identity := nil2(func(n int) int { return n })
+	for name, s := range map[string]stream.Stream[int]{
+		"Shuffle":     stream.Shuffle(s, 10),
+		"ByLength":    stream.ByLength(s, 3, 4, lengthOf),
+		"ParallelMap": stream.ParallelMap(s, 2, identity),
+		"Cache":       stream.Cache(s, 0, one),
+		"Pack":        stream.Map(stream.Pack(stream.Map(s, nil2(document)), 5, stream.PackOptions[int]{}), nil2(func(w stream.Packed[int]) int { return w.Tokens[0] })),
+		"Zip":         stream.Zip(below, second, func(_ context.Context, a, _ int) (int, error) { return a, nil }),
+		"Mix":         stream.Mix(stream.Once, stream.Source[int]{Stream: below, Weight: 1}, stream.Source[int]{Stream: second, Weight: 1}),
+	} {
+		panics, opens = false, 0
+		mark := far(t, s, 30)
+		panics = true
+		require.PanicsWithError(t, errBad.Error(), func() { _, _ = s.Open(ctx, pass, 0, mark) }, name)
+		require.Zero(t, open.Load(), name)
+	}
+}

@@ -120,16 +120,18 @@ func (r *cached[T]) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if from.mark == nil {
-		if _, err := up.AppendMark(nil); err != nil {
-			r.shelf.lose(err) // it has no marks at all
+	err = orClose(up, func() error {
+		if from.mark == nil {
+			if err := noMarks(up); err != nil {
+				r.shelf.lose(err)
+			}
 		}
+		return passOver(ctx, "Cache", up, r.n-from.items)
+	})
+	if err == nil {
+		r.up, r.base = up, from
 	}
-	if err := passOver(ctx, "Cache", up, r.n-from.items); err != nil {
-		return closing(up, err)
-	}
-	r.up, r.base = up, from
-	return nil
+	return err
 }
 
 func (s *shelf[T]) lose(err error) {

@@ -51,3 +51,17 @@ func leavesOut(err error) bool { return errors.Is(err, loader.Skip) }
 
 // closing closes what was opened before the failure err, and joins both errors.
 func closing(opened io.Closer, err error) error { return errors.Join(err, opened.Close()) }
+
+// orClose does what is left to do until a reader can be given away. If that fails, or ends in a
+// panic, what was opened is closed.
+func orClose(opened io.Closer, do func() error) (err error) {
+	done := false
+	defer func() {
+		if !done {
+			err = closing(opened, err)
+		}
+	}()
+	err = do()
+	done = err == nil
+	return err
+}

@@ -106,10 +106,10 @@ func (l *lines) open(ctx context.Context, pass loader.Pass, shard int, mark []by
 	if err := parse("Lines", mark, &m); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(outside("Lines", "part", int64(m.Part), 0, int64(r.parts)), r.enter(ctx, m)); err != nil {
-		return nil, errors.Join(err, r.Close())
+	if err := outside("Lines", "part", int64(m.Part), 0, int64(r.parts)); err != nil {
+		return nil, err
 	}
-	return r, nil
+	return r, orClose(r, func() error { return r.enter(ctx, m) })
 }
 
 // linesMark is a place in a part of a shard's, by its number in the order in which they
@@ -136,7 +136,7 @@ type lineReader struct {
 // enter goes to a place that was marked.
 func (r *lineReader) enter(ctx context.Context, m linesMark) error {
 	r.part = m.Part
-	if m.Offset == nil || m.Part < 0 || m.Part >= r.parts {
+	if m.Offset == nil || m.Part == r.parts {
 		return nil
 	}
 	if err := r.openPart(ctx); err != nil {

@@ -153,8 +153,5 @@ func (m *mixture[T]) open(ctx context.Context, pass loader.Pass, shard int, mark
 		r.plan()
 		return r, nil
 	}
-	if err := r.restore(mark); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
+	return r, orClose(r, func() error { return r.restore(mark) })
 }

@@ -25,7 +25,7 @@ func ParallelMap[T, U any](s Stream[T], workers int, f func(ctx context.Context,
 		}
 		p := &parallel[T, U]{up: up, f: f, workers: workers, base: slices.Clone(given(m.At)), since: m.Read}
 		if p.base == nil {
-			_, p.lost = up.AppendMark(nil) // whether it has marks at all
+			p.lost = noMarks(up)
 		}
 		p.ctx, p.cancel = context.WithCancel(ctx)
 		return p, nil
@@ -62,10 +62,8 @@ func openAhead[T any](ctx context.Context, operator string, s Stream[T], pass lo
 	if err != nil {
 		return nil, m, err
 	}
-	if err := passOver(ctx, operator, up, m.Read); err != nil {
-		return nil, m, closing(up, err)
-	}
-	return up, m, nil
+	err = orClose(up, func() error { return passOver(ctx, operator, up, m.Read) })
+	return up, m, err
 }
 
 // parallel has these goroutines, which end when ctx is cancelled: a feeder, which reads up

@@ -173,8 +173,8 @@ func (r *retrying[T]) reopen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := passOver(ctx, "Retry", up, r.since); err != nil {
-		return closing(up, err)
+	if err := orClose(up, func() error { return passOver(ctx, "Retry", up, r.since) }); err != nil {
+		return err
 	}
 	r.up = up
 	return nil

@@ -53,9 +53,16 @@ type trailMark struct {
 func newTrail[T any](up Reader[T], items int64, mark []byte, every int64) *trail[T] {
 	t := &trail[T]{up: up, items: items, every: max(1, every), places: []place{{items: items, mark: slices.Clone(mark)}}}
 	if mark == nil {
-		_, t.lost = up.AppendMark(nil) // whether it has marks at all
+		t.lost = noMarks(up)
 	}
 	return t
+}
+
+// noMarks is an error if up, which is at its beginning, has no marks at all.
+func noMarks[T any](up Reader[T]) (err error) {
+	defer recovered(&err)
+	_, err = up.AppendMark(nil)
+	return err
 }
 
 // next is up's Next, counted.
@@ -183,8 +190,8 @@ func openTrail[T any](ctx context.Context, operator string, open func(mark []byt
 		return nil, err
 	}
 	t := newTrail(up, m.From, at, every)
-	if err := t.again(ctx, operator, m, each); err != nil {
-		return nil, closing(up, err)
+	if err := orClose(up, func() error { return t.again(ctx, operator, m, each) }); err != nil {
+		return nil, err
 	}
 	return t, nil
 }

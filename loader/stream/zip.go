@@ -75,11 +75,11 @@ func openZip[A, B any](ctx context.Context, a Stream[A], b Stream[B], pass loade
 	if err != nil {
 		return nil, err
 	}
-	readerB, err := b.open(ctx, pass, shard, atB)
-	if err != nil {
-		return nil, closing(readerA, err)
-	}
-	return &zipped[A, B]{a: readerA, b: readerB, shard: shard}, nil
+	z := &zipped[A, B]{a: readerA, shard: shard}
+	return z, orClose(readerA, func() (err error) {
+		z.b, err = b.open(ctx, pass, shard, atB)
+		return err
+	})
 }
 
 func (z *zipped[A, B]) Next(ctx context.Context) (Item[pair[A, B]], bool, error) {
