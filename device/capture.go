@@ -44,18 +44,20 @@ const (
 // In body these calls are refused with ErrCapture, and Capture then fails, whatever body
 // makes of it:
 //
-//   - a Wait for an event that was not recorded in body;
 //   - Done, Idle, Synchronize and Elapsed, of anything;
 //   - Alloc, AllocHost, RegisterHost, Instantiate and Update, and the Close of memory, of
 //     an Exec and of captured streams;
+//   - a Wait for an event that was not recorded in body;
 //   - copies from and to host memory that isn't pinned;
-//   - Exec.Launch and Capture on a captured stream;
+//   - Exec.Launch on a captured stream;
 //   - a wait by another device's stream.
 //
-// The first three rows hold for the goroutine that captures: others go on as always, a
+// The first two rows hold for the goroutine that captures: others go on as always, a
 // pipeline beside it included, unless they ask about a captured stream or event or
 // synchronise the device, which spoils the capture too. Other goroutines may submit to
 // the captured streams.
+//
+// Capture on a captured stream is refused too, with CaptureActive, and spoils nothing.
 //
 // Capture returns body's error as it is. If body panics or ends its goroutine nothing is
 // left of the capture. Afterwards the streams are usable, whatever happened; an event

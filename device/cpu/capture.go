@@ -173,12 +173,11 @@ func (d *Device) unguarded(call string) error {
 		return nil
 	}
 	who := goid.Current()
-	for _, c := range d.captures {
-		if c.owner == who {
-			return d.spoil(call, driver.CaptureUnsupported, "by the goroutine that captures stream "+strconv.Quote(c.streams[0].name), c)
-		}
+	mine := slices.DeleteFunc(slices.Clone(d.captures), func(c *capture) bool { return c.owner != who })
+	if len(mine) == 0 {
+		return nil
 	}
-	return nil
+	return d.spoil(call, driver.CaptureUnsupported, "by the goroutine that captures stream "+strconv.Quote(mine[0].streams[0].name), mine...)
 }
 
 // uncapturedEvent refuses a call that asks about e or waits for it.

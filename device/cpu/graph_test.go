@@ -244,6 +244,23 @@ func TestACaptureEndsWhereItBegan(t *testing.T) {
 	}
 }
 
+// What a goroutine may not do in one of its captures, it may not in the others.
+func TestARefusalSpoilsAllCapturesOfAGoroutine(t *testing.T) {
+	r := open(t, cpu.Options{})
+	a, b := r.stream("a"), r.stream("b")
+	_, err := a.Capture(func() error {
+		_, err := b.Capture(func() error {
+			_, err := r.Alloc(8)
+			require.ErrorIs(t, err, device.CaptureUnsupported)
+			return nil
+		})
+		require.ErrorIs(t, err, device.CaptureInvalidated)
+		return nil
+	})
+	require.ErrorIs(t, err, device.CaptureInvalidated)
+	r.close()
+}
+
 // A capture keeps to one device, but for copies.
 func TestCapturesOfTwoDevices(t *testing.T) {
 	r, far := open(t, cpu.Options{}), open(t, cpu.Options{Index: 1})
