@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"runtime"
 	"testing"
@@ -248,4 +249,72 @@ func TestReadersAreToldTheirPass(t *testing.T) {
 	_, err := readAll(t, newCut(t, c, 2, loader.Options{Epochs: 3, Seed: 42}), loader.Cursor{}, 1)
 	require.NoError(t, err)
 	require.Equal(t, []loader.Pass{{Epoch: 0, Seed: 42}, {Epoch: 1, Seed: 42}, {Epoch: 2, Seed: 42}}, seen)
+}
+
+// Shards of unequal size, over several epochs: under each policy all ranks make equally
+// many steps, and none waits for another that has ended.
+func TestRanksOfUnequalShardsMakeEqualSteps(t *testing.T) {
+	for _, c := range []struct {
+		sizes         []int
+		ranks, batch  int
+		o             loader.Options
+		steps         int // of an epoch
+		rows          int // of all ranks in all epochs
+		tooFewOrNever bool
+	}{
+		{sizes: []int{10, 10, 3}, ranks: 2, batch: 4, o: loader.Options{Last: loader.Drop}, steps: 2, rows: 2 * 2 * 4},
+		{sizes: []int{10, 10, 3}, ranks: 2, batch: 4, o: loader.Options{Last: loader.Exact}, steps: 4, rows: 23},
+		{sizes: []int{10, 10, 3}, ranks: 2, batch: 4, o: loader.Options{Last: loader.Drop, Steps: 5}, steps: 5, rows: 2 * 5 * 4},
+		{sizes: []int{5, 3}, ranks: 2, batch: 1, o: loader.Options{Last: loader.Drop}, steps: 3, rows: 6},
+		{sizes: []int{5, 3}, ranks: 2, batch: 1, o: loader.Options{Last: loader.Exact}, steps: 5, rows: 8},
+		{sizes: []int{9, 0, 1, 4, 2}, ranks: 4, batch: 3, o: loader.Options{Last: loader.Exact}, steps: 4, rows: 16},
+		{sizes: []int{9, 0, 1, 4, 2}, ranks: 4, batch: 3, o: loader.Options{Last: loader.Drop}, tooFewOrNever: true},
+		{sizes: []int{9, 0, 1, 4, 2}, ranks: 4, batch: 3, o: loader.Options{Last: loader.Drop, Steps: 2}, tooFewOrNever: true},
+	} {
+		o := c.o
+		o.Epochs = 3
+		data := &cut{sizes: c.sizes, every: 1}
+		all, errs := ranksOf(t, data, c.batch, c.ranks, o, loader.Cursor{}, 2)
+		if c.tooFewOrNever {
+			failed := errors.Join(errs...)
+			require.True(t, errors.Is(failed, loader.ErrTooFewSamples) || errors.Is(failed, loader.ErrNoSamples), "%v", failed)
+			continue
+		}
+		rows := 0
+		for rank, steps := range all {
+			require.NoError(t, errs[rank])
+			require.Len(t, steps, 3*c.steps)
+			rows += len(indices(batchesOf(steps)))
+		}
+		require.Equal(t, 3*c.rows, rows)
+		require.Equal(t, data.opened.Load(), data.closed.Load())
+	}
+}
+
+// Close may come at any moment, beside Next and while readers read.
+func TestAStreamIsClosedAtAnyMoment(t *testing.T) {
+	for stop := range 60 {
+		data := holed([]int{300, 0, 70, 200}, 1)
+		o := loader.Options{OnError: loader.SkipFailed, Steps: 10 * (stop % 2), Last: loader.Drop}
+		l := newCut(t, data, 5, o)
+		mem := heap(t, l, 3)
+		run := l.Start(t.Context(), loader.Cursor{}, mem)
+		closed := make(chan error)
+		for i := 0; ; i++ {
+			if i == stop/2 {
+				go func() { closed <- run.Close() }()
+			}
+			_, err := read(l, run, mem)
+			if err == loader.ErrEpochEnd {
+				continue
+			}
+			if err != nil {
+				require.Equal(t, loader.ErrClosed, err)
+				break
+			}
+		}
+		require.NoError(t, <-closed)
+		require.Equal(t, 3, mem.Free())
+		require.Equal(t, data.opened.Load(), data.closed.Load())
+	}
 }

@@ -177,6 +177,44 @@ func TestResumingShardsAtEveryBatchIsTheUninterruptedRun(t *testing.T) {
 	}
 }
 
+// A State asked for at any time, beside a loop, is a place that can be restored.
+func TestAStateBesideALoopOverShards(t *testing.T) {
+	ld, err := loader.NewStream(deal(canary{n: 4000, width: 5}, 3), 4, loader.Options{Epochs: 1, Workers: 2})
+	require.NoError(t, err)
+	pf, err := prefetch.NewHost(ld, prefetch.Options{})
+	require.NoError(t, err)
+	done, failed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(failed)
+		for last := int64(0); ; {
+			st := pf.State()
+			err := ld.Check(st)
+			if err == nil && st.Position < last && st.Epoch == 0 {
+				err = fmt.Errorf("position %d behind %d", st.Position, last)
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+			last = st.Position
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	}()
+	n := 0
+	for b, err := range pf.All(t.Context()) {
+		require.NoError(t, err)
+		n += b.Len()
+	}
+	close(done)
+	require.NoError(t, <-failed)
+	require.Equal(t, 4000, n)
+	require.NoError(t, pf.Close())
+}
+
 func TestASeekOverShards(t *testing.T) {
 	ld, err := loader.NewStream(deal(canary{n: 20, width: 5}, 2), 4, loader.Options{Epochs: 3})
 	require.NoError(t, err)
