@@ -1,0 +1,75 @@
+package loader
+
+import "context"
+
+// merging makes the merger of a Run, and its shards.
+func (d *dispatcher) merging() *merger {
+	l := d.run.loader
+	m := &merger{intake: intake{dispatcher: d}}
+	ranks, batch, own := int(l.split.ranks), l.layout.batch, l.Shards()
+	for i := int(l.split.rank); i < l.shards; i += ranks {
+		s := &shard{run: d.run, number: i}
+		s.queue.init(max(2*min(batch/own, mostAhead/2), 2))
+		if l.options.Skips {
+			s.scratch = newScratch(l)
+			s.limit = newLimit(d.run, func() suspect { where, _ := s.suspect(); return where })
+		}
+		m.shards = append(m.shards, s)
+	}
+	return m
+}
+
+// mostAhead is how many samples of a shard are read ahead at most.
+const mostAhead = 1024
+
+// launch starts the shards' goroutines at a place.
+func (m *merger) launch(ctx context.Context, at Cursor) {
+	from := m.run.loader.marksAt(at)
+	m.track = newTrack(m.run.loader.normalize(at), from)
+	m.alive = m.alive[:0]
+	for i, s := range m.shards {
+		s.begin(m.track, i, from[i])
+		if !s.taken.ended {
+			m.alive = append(m.alive, s)
+		}
+	}
+	m.round()
+	ctx, m.cancel = context.WithCancel(ctx)
+	m.running = true
+	for i, s := range m.shards {
+		if s.taken.ended {
+			continue
+		}
+		m.run.live.Add(1)
+		m.joined.Add(1)
+		go func() { // ends with its shard, or with ctx; end waits for it
+			defer m.run.leave()
+			defer m.joined.Done()
+			s.loop(ctx, from[i])
+		}()
+	}
+}
+
+// end ends the shards' goroutines, waits for them, and discards what they have read ahead.
+func (m *merger) end() {
+	if !m.running {
+		return
+	}
+	m.cancel()
+	m.joined.Wait()
+	for _, s := range m.shards {
+		for e, ok := s.queue.take(); ok; e, ok = s.queue.take() {
+			m.discard(s, e)
+		}
+		s.queue.publish()
+	}
+	m.running = false
+}
+
+// discard ends a sample that no batch takes.
+func (m *merger) discard(s *shard, e entry) {
+	if e.kind == aSample {
+		at := position(s.taken.given, s.number, m.run.loader.shards)
+		m.run.disposal.add(e.encoder, m.begin.Epoch, m.number(), at)
+	}
+}
