@@ -73,6 +73,37 @@ func gpuRig(t *testing.T, by time.Duration, data canary, batchSize int, lo loade
 	return r
 }
 
+// Ragged batches on a GPU are what plain slices make of their samples: as they come, through
+// transforms and a Map, several to a slot, behind copies that take long.
+func TestGPURaggedBatches(t *testing.T) {
+	s := newText(70, raggedFields(300, 8), 1, 0.2)
+	lo := loader.Options{Epochs: 2, Shuffle: true, Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}}
+	for _, by := range []time.Duration{0, time.Millisecond} {
+		for name, transform := range map[string]*prefetch.Transform{"plain": nil, "copied": copied(s), "converted": converted(t, s)} {
+			check := s.check
+			switch name {
+			case "copied":
+				check = s.checkCopied
+			case "converted":
+				check = s.checkConverted
+			}
+			for _, perCopy := range []int{1, 3} {
+				t.Run(fmt.Sprintf("%s/by=%v/percopy=%d", name, by, perCopy), func(t *testing.T) {
+					po := prefetch.Options{Depth: 2, BatchesPerCopy: perCopy, Transform: transform}
+					for _, way := range []func(*textRig, *loader.Loader){
+						func(r *textRig, ld *loader.Loader) { r.readText(ld, po, check) },
+						func(r *textRig, ld *loader.Loader) { r.mapText(ld, po, s, check) },
+					} {
+						ld, err := loader.New(s, 6, lo)
+						require.NoError(t, err)
+						way(newTextRigOn(t, slowCopies{gpu(t).Driver(), by, 0}, latch.Spin), ld)
+					}
+				})
+			}
+		}
+	}
+}
+
 func TestGPUEveryBatchOnceInOrder(t *testing.T) {
 	data := canary{n: 500, width: 3001}
 	for _, depth := range []int{1, 2, 3, 8} {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
-	"github.com/leat-go/leat/device/devicetest"
+	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
@@ -28,10 +28,10 @@ import (
 type textRig struct {
 	*testing.T
 	dev     *device.Device
-	tap     *devicetest.Tap
 	compute *device.Stream
 	arena   *device.HostBuffer
 	used    int64
+	spin    func(*device.Stream, time.Duration) error // keeps a stream busy
 }
 
 func newTextRig(t *testing.T, co cpu.Options) *textRig {
@@ -40,9 +40,13 @@ func newTextRig(t *testing.T, co cpu.Options) *textRig {
 	}
 	drv, err := cpu.New(co)
 	require.NoError(t, err)
+	return newTextRigOn(t, drv, cpuSpin)
+}
+
+func newTextRigOn(t *testing.T, drv driver.Device, spin func(*device.Stream, time.Duration) error) *textRig {
 	_, watched := watch(t, drv)
-	r := &textRig{T: t, tap: devicetest.NewTap(watched)}
-	r.dev = device.New(r.tap)
+	r := &textRig{T: t, dev: device.New(watched), spin: spin}
+	var err error
 	r.compute, err = r.dev.NewStream(device.StreamOptions{Name: "compute"})
 	require.NoError(t, err)
 	r.arena, err = r.dev.AllocHost(8<<20, device.HostOptions{})
@@ -59,7 +63,7 @@ func (r *textRig) close() {
 
 // read submits copies of all that the batch has, behind work that takes a while.
 func (r *textRig) read(b prefetch.Batch) map[string]value {
-	require.NoError(r, b.Stream().Launch(cpu.Busy(3*time.Millisecond)))
+	require.NoError(r, r.spin(b.Stream(), 3*time.Millisecond))
 	got := make(map[string]value)
 	for _, f := range b.Fields() {
 		to := r.arena.Bytes()[r.used:][:f.View.Size():f.View.Size()]
@@ -186,7 +190,11 @@ func TestRaggedBatchesAreWhatPlainSlicesMake(t *testing.T) {
 }
 
 func readText(t *testing.T, ld *loader.Loader, po prefetch.Options, check func(require.TestingT, map[string]value)) {
-	r := newTextRig(t, cpu.Options{Model: modelled(time.Millisecond)})
+	newTextRig(t, cpu.Options{Model: modelled(time.Millisecond)}).readText(ld, po, check)
+}
+
+func (r *textRig) readText(ld *loader.Loader, po prefetch.Options, check func(require.TestingT, map[string]value)) {
+	t := r.T
 	pf, err := prefetch.New(r.compute, ld, po)
 	require.NoError(t, err)
 	var all []map[string]value
@@ -219,7 +227,11 @@ func readHostText(t *testing.T, ld *loader.Loader, po prefetch.Options, check fu
 }
 
 func mapText(t *testing.T, ld *loader.Loader, po prefetch.Options, s *text, check func(require.TestingT, map[string]value)) {
-	r := newTextRig(t, cpu.Options{Model: modelled(time.Millisecond)})
+	newTextRig(t, cpu.Options{Model: modelled(time.Millisecond)}).mapText(ld, po, s, check)
+}
+
+func (r *textRig) mapText(ld *loader.Loader, po prefetch.Options, s *text, check func(require.TestingT, map[string]value)) {
+	t := r.T
 	pf, err := prefetch.New(r.compute, ld, po)
 	require.NoError(t, err)
 	fields := s.fields
