@@ -382,3 +382,27 @@ func TestAFailureBehindASlowBatchWaitsItsTurn(t *testing.T) {
 		require.True(t, errors.As(err, &own))
 	})
 }
+
+// A panic that comes when the run is over is told by Close, but not where another sample would
+// have been read in its place.
+func TestALatePanicIsToldUnlessItIsNoFailure(t *testing.T) {
+	for policy, told := range map[loader.ErrorPolicy]bool{loader.Fail: true, loader.Substitute: false} {
+		synctest.Test(t, func(t *testing.T) {
+			data := numbers{n: 8, before: func(ctx context.Context, index int, _ *loader.Row) error {
+				if index == 5 {
+					<-ctx.Done()
+					panic("too late")
+				}
+				return nil
+			}}
+			l := newNumbers(t, data, 4, loader.Options{Workers: 1, OnError: policy})
+			mem := heap(t, l, 2)
+			run := l.Start(context.Background(), loader.Cursor{}, mem)
+			_, err := read(l, run, mem)
+			require.NoError(t, err)
+			synctest.Wait()
+			require.Equal(t, told, run.Close() != nil, "%v", policy)
+			require.Equal(t, 2, mem.Free())
+		})
+	}
+}

@@ -119,7 +119,6 @@ func (e *encoded) Encode(_ context.Context, row *Row) error {
 // encode encodes a sample. It returns nil for one that is left out, and false if the shard
 // does not go on.
 func (s *shard) encode(ctx context.Context, sample Encoder) (Encoder, bool) {
-	s.origin = originOf(sample)
 	s.enter(&stageEncode)
 	to := s.scratch.get()
 	err := s.try(ctx, sample, to)
@@ -138,15 +137,20 @@ func (s *shard) encode(ctx context.Context, sample Encoder) (Encoder, bool) {
 
 // try encodes a sample, and turns a panic into an error. Goexit goes on.
 func (s *shard) try(ctx context.Context, sample Encoder, to *encoded) (err error) {
-	returned := false
+	given, returned := false, false
 	defer func() {
 		if !returned {
 			err = caught(recover())
 		}
+		if !given {
+			s.discard(ctx, sample)
+		}
 	}()
+	s.origin = originOf(sample)
 	row := &s.scratch.row
 	row.mem, row.epoch = to.row.mem, s.pass
 	row.move(0, s.at())
+	given = true // it is Encode's from here on
 	if s.limit != nil {
 		err = s.limit.encode(ctx, sample, row)
 	} else {

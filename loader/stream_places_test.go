@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -182,4 +183,43 @@ func TestSeekFromBehindEmptyBatches(t *testing.T) {
 	require.Equal(t, loader.Cursor{}, to)
 	mem.Put(b.Slot)
 	require.NoError(t, run.Close())
+}
+
+// lost is a sample whose Origin panics.
+type lost struct{ closed *atomic.Int64 }
+
+func (lost) Encode(context.Context, *loader.Row) error { panic("encoded") }
+func (lost) Origin() loader.Origin                     { panic("lost") }
+func (l lost) Close() error                            { l.closed.Add(1); return nil }
+
+// A sample that can't say where it comes from has failed, and is closed as all that were not
+// encoded.
+func TestASampleWithoutOriginIsClosed(t *testing.T) {
+	for _, skips := range []bool{false, true} {
+		var closed atomic.Int64
+		c := &cut{sizes: []int{6}, every: 1}
+		c.next = func(_ context.Context, _ loader.Pass, _, n int) (loader.Encoder, bool, error) {
+			if n == 2 {
+				return lost{&closed}, true, nil
+			}
+			return nil, true, nil
+		}
+		l := newCut(t, c, 2, loader.Options{Epochs: 1, Skips: skips})
+		steps, err := readStates(t, l, loader.Cursor{}, 2)
+		require.Len(t, steps, 1)
+		var failed *loader.Error
+		require.ErrorAs(t, err, &failed)
+		require.ErrorContains(t, err, "lost")
+		require.Equal(t, loader.StageEncode, failed.Stage)
+		require.Equal(t, loader.Origin{}, failed.Origin)
+		require.EqualValues(t, 1, closed.Load())
+
+		if skips { // it is left out as others are
+			l = newCut(t, c, 2, loader.Options{Epochs: 1, OnError: loader.SkipFailed})
+			steps, err = readStates(t, l, loader.Cursor{}, 2)
+			require.NoError(t, err)
+			require.Equal(t, []int64{0, 1, 3, 4, 5}, indices(batchesOf(steps)))
+			require.EqualValues(t, 2, closed.Load())
+		}
+	}
 }

@@ -202,10 +202,11 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 		var err error
 		if e := encoders; e != nil {
 			sample := e[row]
-			e[row] = nil // it is Encode's from here on
 			if places != nil {
+				w.origin = Origin{}         // while it panics
 				w.origin = originOf(sample) // Encode may give the sample away
 			}
+			e[row] = nil // it is Encode's from here on
 			w.item, _ = sample.(*item)
 			if w.limit != nil {
 				err = w.limit.encode(ctx, sample, &w.row)
@@ -279,8 +280,9 @@ func (w *worker) fail(ctx context.Context, b *batch, row int, err error) {
 		b.fail(w.run, row, failure)
 		return
 	}
-	// Nobody will see the batch, and an error may be ctx's own, but not a panic.
-	if _, panicked := err.(*PanicError); panicked {
+	// Nobody will see the batch, and an error may be ctx's own, but not a panic, unless
+	// another sample would have been read in its place.
+	if _, panicked := err.(*PanicError); panicked && w.run.loader.options.OnError != Substitute {
 		w.run.late(failure)
 	}
 }
