@@ -15,7 +15,7 @@ type dispatcher struct {
 	run     *Run
 	batches map[int]*batch // by slot ID
 	number  int64          // of the next batch
-	merger  *merger        // of a Stream's shards
+	merger  merging        // of a Stream's shards, else nil
 
 	// What a report on a dispatcher that hangs needs; see suspect.
 	goroutine       atomic.Uint64
@@ -31,6 +31,19 @@ type dispatcher struct {
 	// agreeing is since when, after the Run's start, Options.Agree has had the goroutine; 0
 	// while it has not.
 	agreeing atomic.Int64
+}
+
+// merging fills batches from the shards of a Stream. NewStream alone brings what does it: a
+// program without a Stream is not to carry that code.
+type merging interface {
+	// merge opens the batches of one epoch. It reports whether the run goes on.
+	merge(ctx context.Context, at Cursor) bool
+	// end ends the shards' goroutines, and waits for them.
+	end()
+	// suspects are the shards that are in user code.
+	suspects() []suspect
+	// reading is how long each shard has worked.
+	reading() []time.Duration
 }
 
 // loop opens the batches from the cursor on.
@@ -62,8 +75,8 @@ func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
 	switch {
 	case r.loader.iterable != nil:
 		epoch = d.iterate
-	case r.loader.stream != nil:
-		epoch = d.merge
+	case d.merger != nil:
+		epoch = d.merger.merge
 	case r.loader.replay != nil:
 		epoch = d.again
 	}

@@ -22,17 +22,18 @@ type Loader struct {
 	known       bool   // whether the number of samples is
 	fields      string // as a State tells them
 	fingerprint uint64
-	dataset     Dataset      // or else
-	tree        tree         // of the dataset
-	leaves      []Dataset    // of the tree
-	excluded    *exclusions  // nil if nothing is
-	iterable    Iterable     // this,
-	once        *onePass     // the iterable, if it gives its samples once
-	stream      Stream       // or this,
-	shards      int          // which has so many,
-	single      *Layout      // and this of one sample
-	claimed     *atomic.Bool // whether a pipeline tells what is delivered
-	replay      []Filled     // or these batches, for ever
+	dataset     Dataset                   // or else
+	tree        tree                      // of the dataset
+	leaves      []Dataset                 // of the tree
+	excluded    *exclusions               // nil if nothing is
+	iterable    Iterable                  // this,
+	once        *onePass                  // the iterable, if it gives its samples once
+	stream      Stream                    // or this,
+	shards      int                       // which has so many,
+	merger      func(*dispatcher) merging // and this of one Run
+	single      *Layout                   // and this of one sample
+	claimed     *atomic.Bool              // whether a pipeline tells what is delivered
+	replay      []Filled                  // or these batches, for ever
 }
 
 // New makes a Loader of a dataset. batchSize is the number of rows of one rank's

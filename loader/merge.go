@@ -30,9 +30,8 @@ type merger struct {
 	pending []pending
 }
 
-// merge opens the batches of one epoch of a Stream. It reports whether the run goes on.
-func (d *dispatcher) merge(ctx context.Context, at Cursor) bool {
-	m := d.merger
+// merge implements merging.
+func (m *merger) merge(ctx context.Context, at Cursor) bool {
 	if !m.running {
 		m.launch(ctx, at)
 	}

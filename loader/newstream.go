@@ -24,7 +24,7 @@ func NewStream(s Stream, batchSize int, o Options) (*Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.stream, l.shards, l.claimed = s, shards, new(atomic.Bool)
+	l.stream, l.shards, l.merger, l.claimed = s, shards, newMerger, new(atomic.Bool)
 	l.split.samples = maxSamples
 	l.fingerprint = fingerprint(s, l.layout)
 	l.single, err = NewLayout(s.Fields(), 1)

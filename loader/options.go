@@ -141,7 +141,8 @@ type Options struct {
 	// ranks: an all-reduce, which every rank takes part in. Under Drop the epoch goes on
 	// while the least is the batch size, under Exact while the most is above 0; then batches
 	// may be short, and empty. With one rank it is not called. ctx is cancelled when the Run
-	// is closed.
+	// is closed. A rank whose run has failed calls it no more, and the others wait for it: end
+	// theirs by their context.
 	Agree func(ctx context.Context, rows int) (least, most int, err error)
 	// StallTimeout is how long the next batch may take before Next reports which
 	// sample, or which stage, it hangs on. Time for which nobody waits in Next does not

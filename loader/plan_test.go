@@ -123,10 +123,10 @@ func TestStepsKeepTheirNumbersWhereOthersAreJumpedOver(t *testing.T) {
 func TestPlansOfTheLargestNumbers(t *testing.T) {
 	p := &plan{split: split{samples: maxSamples, batch: 1, ranks: 1, last: Drop},
 		sizes: []SizeFrom{{0, 1}, {maxSamples + 1, 2}, {math.MaxInt64, 3}}}
-	require.EqualValues(t, maxSamples, p.left(Cursor{}))
-	require.EqualValues(t, 1+(maxSamples-1)/2, p.left(Cursor{Epoch: 1}))
-	require.EqualValues(t, maxSamples/3, p.left(Cursor{Epoch: maxEpoch}), "past what an int64 counts")
-	require.Equal(t, 1+(maxSamples-2)/2, p.number(Cursor{Epoch: 1, Position: maxSamples - 1}))
+	require.Equal(t, int64(maxSamples), p.left(Cursor{}))
+	require.Equal(t, int64(1+(maxSamples-1)/2), p.left(Cursor{Epoch: 1}))
+	require.Equal(t, int64(maxSamples/3), p.left(Cursor{Epoch: maxEpoch}), "past what an int64 counts")
+	require.EqualValues(t, int64(1+(maxSamples-2)/2), p.number(Cursor{Epoch: 1, Position: maxSamples - 1}))
 	require.True(t, p.alike(maxEpoch))
 	require.False(t, p.alike(1))
 }

@@ -332,12 +332,13 @@ func TestRaggedFieldsThatCannotBeLaidOut(t *testing.T) {
 	x := func(r loader.Ragged, shape ...int) []loader.Field {
 		return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: shape, Ragged: &r}, {Name: "y", DType: dtype.Int8}}
 	}
+	beyond32 := math.MaxInt>>31 + math.MaxInt32 // or any, where an int has 32 bits
 	for name, c := range map[string]struct {
 		fields []loader.Field
 		want   []string
 	}{
 		"a scalar":             {x(loader.Ragged{}), []string{"Fields[0] (x)"}},
-		"too long":             {x(loader.Ragged{}, math.MaxInt32+1), []string{"Fields[0] (x)"}},
+		"too long":             {x(loader.Ragged{}, beyond32), []string{"Fields[0] (x)"}},
 		"a negative multiple":  {x(loader.Ragged{Multiple: -1}, 4), []string{"Fields[0] (x).Ragged.Multiple"}},
 		"no uint8":             {x(loader.Ragged{Pad: 256}, 4), []string{"Fields[0] (x).Ragged.Pad"}},
 		"packed with padding":  {x(loader.Ragged{Offsets: "o", Multiple: 2, Pad: 1, Mask: "m"}, 4), []string{"Fields[0] (x).Ragged.Multiple", "Fields[0] (x).Ragged.Pad", "Fields[0] (x).Ragged.Mask"}},

@@ -114,8 +114,8 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
 		close(r.joined)
 		return r
 	}
-	if l.stream != nil {
-		r.dispatcher.merger = r.dispatcher.merging()
+	if l.merger != nil {
+		r.dispatcher.merger = l.merger(r.dispatcher)
 	}
 	if l.once != nil {
 		if err := l.once.begin(r, at); err != nil {

@@ -1,9 +1,12 @@
 package loader
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// merging makes the merger of a Run, and its shards.
-func (d *dispatcher) merging() *merger {
+// newMerger makes the merger of a Run, and its shards.
+func newMerger(d *dispatcher) merging {
 	l := d.run.loader
 	m := &merger{intake: intake{dispatcher: d}}
 	ranks, batch, own := int(l.split.ranks), l.layout.batch, l.Shards()
@@ -72,4 +75,22 @@ func (m *merger) discard(s *shard, e entry) {
 		at := position(s.taken.given, s.number, m.run.loader.shards)
 		m.run.disposal.add(e.encoder, m.begin.Epoch, m.number(), at)
 	}
+}
+
+// suspects implements merging.
+func (m *merger) suspects() (all []suspect) {
+	for _, shard := range m.shards {
+		if s, ok := shard.suspect(); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// reading implements merging.
+func (m *merger) reading() (all []time.Duration) {
+	for _, shard := range m.shards {
+		all = append(all, shard.worked())
+	}
+	return all
 }

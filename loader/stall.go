@@ -48,11 +48,7 @@ func (r *Run) suspects() []suspect {
 	}
 	all = append(all, r.lateReads.suspects()...)
 	if d.merger != nil {
-		for _, shard := range d.merger.shards {
-			if s, ok := shard.suspect(); ok {
-				all = append(all, s)
-			}
-		}
+		all = append(all, d.merger.suspects()...)
 	}
 	if s, ok := r.disposal.suspect(); ok {
 		all = append(all, s)

@@ -93,9 +93,7 @@ func (r *Run) Stats() Stats {
 	}
 	s.Skipped, s.FirstSkipped = r.skips.get()
 	if m := r.dispatcher.merger; m != nil {
-		for _, shard := range m.shards {
-			s.Reading = append(s.Reading, shard.worked())
-		}
+		s.Reading = m.reading()
 	}
 	for _, w := range r.workers {
 		s.Busy = append(s.Busy, time.Duration(w.busy.Load()))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -95,7 +96,7 @@ func newText(n int, fields []loader.Field, seed uint64, empty float64) *text {
 
 func drawText(t *rapid.T) *text {
 	maximum := rapid.SampledFrom([]int{0, 1, 2, 9, 40}).Draw(t, "maximum")
-	multiple := rapid.SampledFrom([]int{0, 1, 4, 16, 1 << 40}).Draw(t, "multiple")
+	multiple := rapid.SampledFrom([]int{0, 1, 4, 16, math.MaxInt}).Draw(t, "multiple")
 	empty := rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "empty")
 	return newText(rapid.IntRange(1, 40).Draw(t, "samples"), raggedFields(maximum, multiple), rapid.Uint64().Draw(t, "values"), empty)
 }
