@@ -37,6 +37,24 @@ type Ragged struct {
 	Like string
 }
 
+// Equal reports whether two fields are declared alike. A Shape of nil is an empty one, and a
+// Pad that is NaN is like another one.
+func (f Field) Equal(as Field) bool {
+	if f.Name != as.Name || f.DType != as.DType || !slices.Equal(f.Shape, as.Shape) {
+		return false
+	}
+	if f.Ragged == nil || as.Ragged == nil {
+		return f.Ragged == as.Ragged
+	}
+	return f.Ragged.equal(*as.Ragged)
+}
+
+func (r Ragged) equal(as Ragged) bool {
+	pads := math.Float64bits(r.Pad) == math.Float64bits(as.Pad) || math.IsNaN(r.Pad) && math.IsNaN(as.Pad)
+	r.Pad, as.Pad = 0, 0
+	return pads && r == as
+}
+
 // form is how the rows of a field follow each other in a batch.
 type form uint8
 

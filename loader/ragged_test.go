@@ -556,3 +556,29 @@ func TestRaggedBatchesAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(2000, next))
 	require.NoError(t, run.Close())
 }
+
+func TestFieldsThatAreDeclaredAlike(t *testing.T) {
+	declared := func() loader.Field {
+		return loader.Field{Name: "x", DType: dtype.Float32, Shape: []int{6},
+			Ragged: &loader.Ragged{Multiple: 2, Pad: math.NaN(), Length: "n", Mask: "m"}}
+	}
+	require.True(t, declared().Equal(declared()), "with a padding of NaN")
+	require.True(t, loader.Field{Name: "x", Shape: []int{}}.Equal(loader.Field{Name: "x"}))
+	for _, change := range []func(f *loader.Field){
+		func(f *loader.Field) { f.Name = "y" },
+		func(f *loader.Field) { f.DType = dtype.Float16 },
+		func(f *loader.Field) { f.Shape[0]++ },
+		func(f *loader.Field) { f.Ragged = nil },
+		func(f *loader.Field) { f.Ragged.Pad = 0 },
+		func(f *loader.Field) { f.Ragged.Multiple = 0 },
+		func(f *loader.Field) { f.Ragged.Mask = "" },
+	} {
+		other := declared()
+		change(&other)
+		require.False(t, declared().Equal(other), "%v", other)
+		require.False(t, other.Equal(declared()), "%v", other)
+	}
+	zero, negative := declared(), declared()
+	zero.Ragged.Pad, negative.Ragged.Pad = 0, math.Copysign(0, -1)
+	require.False(t, zero.Equal(negative), "other bits are padded with")
+}

@@ -2,7 +2,6 @@ package prefetch
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -148,8 +147,8 @@ func likened(c *checks, option string, out, in *loader.Layout, i int) int {
 	if f == owner {
 		c.that(f.Shape[0] == from.Shape[0] && f.Packed() == from.Packed(), option, owner.Field,
 			fmt.Sprintf("the maximum of %v, whose lengths it has, and Offsets only if that has them", from.Field))
-		c.that(f.Ragged.Multiple == 0 || f.Ragged.Multiple == from.Ragged.Multiple, option, f.Ragged.Multiple,
-			fmt.Sprintf("a Multiple of 0, or %d, that of %v", from.Ragged.Multiple, from.Field))
+		c.that(f.Ragged.Multiple == 0 || f.Ragged.Multiple == max(from.Ragged.Multiple, 1), option, f.Ragged.Multiple,
+			fmt.Sprintf("a Multiple of 0, or %d, that of %v", max(from.Ragged.Multiple, 1), from.Field))
 		return source
 	}
 	named := added(f, owner, from)
@@ -170,12 +169,4 @@ func added(f, owner, from *loader.FieldLayout) string {
 		return from.Ragged.Mask
 	}
 	return from.Ragged.Offsets
-}
-
-// sameField reports whether two fields are declared alike, but for their names.
-func sameField(a, b loader.Field) bool {
-	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) || (a.Ragged == nil) != (b.Ragged == nil) {
-		return false
-	}
-	return a.Ragged == nil || *a.Ragged == *b.Ragged
 }

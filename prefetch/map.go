@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -212,7 +211,7 @@ func (p *Prefetcher) beginMap(o Output) error {
 // useResults makes the results, unless the last Map's serve.
 func useResults(p *Prefetcher, o Output) error {
 	if d := p.results; d != nil {
-		if reflect.DeepEqual(d.output, o) {
+		if d.output.equal(o) {
 			return nil
 		}
 		p.results = nil

@@ -409,6 +409,7 @@ func TestRaggedOutputsThatFollowNothing(t *testing.T) {
 		"by its name":         {of("tokens", 30, loader.Ragged{}), ""},
 		"by another":          {of("x", 30, loader.Ragged{Like: "tokens", Multiple: 4, Mask: "m"}), ""},
 		"packed":              {of("x", 30, loader.Ragged{Like: "packed", Offsets: "o"}), ""},
+		"a multiple of 1":     {of("boxes", 15, loader.Ragged{Multiple: 1}), ""},
 		"nothing":             {of("x", 30, loader.Ragged{}), "lengths of a ragged field of its input"},
 		"one of one size":     {of("x", 30, loader.Ragged{Like: "label"}), "lengths of a ragged field of its input"},
 		"an added one":        {of("x", 30, loader.Ragged{Like: "mask"}), "lengths of a ragged field of its input"},
@@ -474,6 +475,52 @@ func TestATransformForOtherRaggedFields(t *testing.T) {
 		_, err := prefetch.NewHost(ld, prefetch.Options{Transform: transform})
 		require.ErrorContains(t, err, "Transform.In has the field tokens")
 	}
+}
+
+// hostAllocs counts how often a device is asked for host memory.
+type hostAllocs struct {
+	driver.Device
+	n int
+}
+
+func (h *hostAllocs) AllocHost(bytes int64, c driver.HostConfig) ([]byte, error) {
+	h.n++
+	return h.Device.AllocHost(bytes, c)
+}
+
+// NaN differs from itself, but a field that is padded with it is the one that it was
+// declared as: for a transform, and for a Map, which uses the last one's results again.
+func TestAPaddingOfNaN(t *testing.T) {
+	field := loader.Field{Name: "x", DType: dtype.Float32, Shape: []int{6}, Ragged: &loader.Ragged{Pad: math.NaN()}}
+	ds := loader.FromFunc(8, []loader.Field{field}, func(_ context.Context, i int, row *loader.Row) error {
+		return loader.Write(row, "x", make([]float32, i%6)...)
+	})
+	transform, err := chain.New(ds.Fields(), chain.Convert("x", dtype.Float16))
+	require.NoError(t, err)
+	ld, err := loader.New(ds, 2, loader.Options{})
+	require.NoError(t, err)
+	pf, err := prefetch.NewHost(ld, prefetch.Options{Transform: transform})
+	require.NoError(t, err)
+	require.NoError(t, pf.Close())
+
+	drv, err := cpu.New(cpu.Options{})
+	require.NoError(t, err)
+	allocs := &hostAllocs{Device: drv}
+	r := newTextRigOn(t, allocs, cpuSpin)
+	pf, err = prefetch.New(r.compute, ld, prefetch.Options{})
+	require.NoError(t, err)
+	before := allocs.n
+	for range 3 {
+		step := func(b prefetch.Batch, out prefetch.Fields) error {
+			return b.Stream().CopyD2D(out.Field("x").View, b.Field("x").View)
+		}
+		for _, err := range pf.Map(t.Context(), prefetch.Output{Fields: ds.Fields(), Slots: 1}, step) {
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, before+1, allocs.n, "the results' memory")
+	require.NoError(t, pf.Close())
+	r.close()
 }
 
 // A ragged pipeline allocates nothing for a batch.

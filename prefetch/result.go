@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/loader"
@@ -30,6 +31,10 @@ func (o Output) validate(step Step, batch int) error {
 	c.count("Output.Slots", o.Slots)
 	c.fields("Output.Fields", o.Fields, batch)
 	return c.err()
+}
+
+func (o Output) equal(as Output) bool {
+	return o.Slots == as.Slots && o.AsFinished == as.AsFinished && slices.EqualFunc(o.Fields, as.Fields, loader.Field.Equal)
 }
 
 // A Result is the lease of a result's pinned memory, valid until the loop body

@@ -68,7 +68,7 @@ func (t *Transform) fits(l *loader.Layout) error {
 			continue
 		}
 		known[i] = true
-		if got := filled[i].Field; !sameField(got, want) {
+		if got := filled[i].Field; !got.Equal(want) {
 			errs = append(errs, fmt.Errorf("Transform.In has the field %v, the loader fills %v", want, got))
 		}
 	}

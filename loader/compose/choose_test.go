@@ -122,6 +122,17 @@ func TestAScalarMayBeDeclaredInTwoWays(t *testing.T) {
 	require.Error(t, err)
 }
 
+// NaN differs from itself, but fields that are padded with it are alike.
+func TestPartsMayBePaddedWithNaN(t *testing.T) {
+	padded := func(pad float64) loader.Dataset {
+		field := loader.Field{Name: "x", DType: dtype.Float32, Shape: []int{3}, Ragged: &loader.Ragged{Pad: pad}}
+		return loader.FromFunc(2, []loader.Field{field}, values(2).Read)
+	}
+	require.Equal(t, 4, must(compose.Concat(padded(math.NaN()), padded(math.NaN()))).Len())
+	_, err := compose.Concat(padded(math.NaN()), padded(0))
+	require.Error(t, err)
+}
+
 // endless has a length that no memory holds.
 type endless struct{ loader.Dataset }
 

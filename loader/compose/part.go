@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -108,20 +107,12 @@ func mistake(parameter string, value any, want string) error {
 func alike(parameter string, parts []part) error {
 	var errs []error
 	for i, p := range parts {
-		if !slices.EqualFunc(p.fields, parts[0].fields, equal) {
+		if !slices.EqualFunc(p.fields, parts[0].fields, loader.Field.Equal) {
 			errs = append(errs, mistake(fmt.Sprintf("%s[%d]", parameter, i),
 				"a dataset of "+listed(p.fields), fmt.Sprintf("%s, the fields of the first", listed(parts[0].fields))))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// equal reports whether two fields are declared alike. A Shape of nil is an empty one.
-func equal(a, b loader.Field) bool {
-	if len(a.Shape) == 0 && len(b.Shape) == 0 {
-		a.Shape, b.Shape = nil, nil
-	}
-	return reflect.DeepEqual(a, b)
 }
 
 // listed are fields for people to read.
