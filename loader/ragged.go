@@ -77,11 +77,8 @@ func (f *FieldLayout) spread(i, batch int) error {
 	if f.Ragged.Offsets != "" {
 		f.form = packed
 	}
-	if !slices.Contains(f.Shape[1:], 0) {
-		f.element = int64(f.DType.Size())
-		for _, dim := range f.Shape[1:] {
-			f.element, _ = multiply(f.element, int64(dim)) // with a maximum of 0 of no importance
-		}
+	if f.RowBytes > 0 { // else no sample has any bytes
+		f.element = f.RowBytes / int64(f.Shape[0])
 	}
 	return nil
 }

@@ -582,3 +582,27 @@ func TestFieldsThatAreDeclaredAlike(t *testing.T) {
 	zero.Ragged.Pad, negative.Ragged.Pad = 0, math.Copysign(0, -1)
 	require.False(t, zero.Equal(negative), "other bits are padded with")
 }
+
+// Of a field whose maximum is 0 the other dimensions are not multiplied: here that would
+// overflow to -1, and two elements would be a sample of length -2.
+func TestARaggedMaximumOfZeroHoldsNothing(t *testing.T) {
+	field := loader.Field{Name: "x", DType: dtype.Uint8, Shape: []int{0, 3, math.MaxInt/3*2 + 1}, Ragged: &loader.Ragged{}}
+	for elements := range 3 {
+		ds := loader.FromFunc(1, []loader.Field{field}, func(_ context.Context, _ int, row *loader.Row) error {
+			return loader.Write(row, "x", make([]byte, elements)...)
+		})
+		ld, err := loader.New(ds, 1, loader.Options{Epochs: 1})
+		require.NoError(t, err)
+		mem, err := loader.NewHeap(ld.Layout().Size(), 1)
+		require.NoError(t, err)
+		run := ld.Start(t.Context(), loader.Cursor{}, mem)
+		_, err = run.Next(t.Context())
+		if elements == 0 {
+			require.NoError(t, err)
+		} else {
+			var size *loader.SizeError
+			require.ErrorAs(t, err, &size)
+		}
+		require.NoError(t, run.Close())
+	}
+}
