@@ -1,13 +1,16 @@
 package loader
 
+import "context"
+
 // A Claim is a pipeline's hold on a Loader. Package prefetch has one for each of its
 // pipelines; programs that use prefetch need none.
 //
 // A source that gives its samples once (FromSeq) keeps them until they are delivered, and
 // must know when that is. Without a Claim a batch counts as delivered when Run.Next returns
 // it. A pipeline that works ahead of its consumer claims the source, and then says itself
-// what is delivered. A Run of a Stream keeps what a State needs from the last place delivered
-// on, and so goes by the same rule. For other data Delivered and Reported do nothing.
+// what is delivered. A Run of a Stream that Claim.Start has started keeps what a State needs
+// from the last place on that Delivered told, and any other from the last that Run.Next
+// returned. For other data Delivered and Reported do nothing.
 type Claim struct{ loader *Loader }
 
 // Claim makes the caller the only pipeline of a source that gives its samples once; the
@@ -20,10 +23,12 @@ func (l *Loader) Claim() (Claim, error) {
 			return Claim{}, err
 		}
 	}
-	if l.claimed != nil {
-		l.claimed.Store(true)
-	}
 	return Claim{l}, nil
+}
+
+// Start is Loader.Start for a Run of which Delivered will say what is delivered.
+func (c Claim) Start(ctx context.Context, at Cursor, mem Memory) *Run {
+	return start(ctx, c.loader, at, mem, true)
 }
 
 // Delivered says that all before the cursor is delivered: its samples are not given

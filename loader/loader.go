@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync/atomic"
 
 	"github.com/leat-go/leat/loader/internal/mix"
 )
@@ -32,7 +31,6 @@ type Loader struct {
 	shards      int                       // which has so many,
 	merger      func(*dispatcher) merging // and this of one Run
 	single      *Layout                   // and this of one sample
-	claimed     *atomic.Bool              // whether a pipeline tells what is delivered
 	replay      []Filled                  // or these batches, for ever
 }
 
@@ -241,7 +239,7 @@ func (l *Loader) pass(ctx context.Context, epoch int) iter.Seq2[Encoder, error] 
 // goroutines; the caller must Close it. A cursor outside the data is reported by
 // the first Next.
 func (l *Loader) Start(ctx context.Context, at Cursor, mem Memory) *Run {
-	return start(ctx, l, at, mem)
+	return start(ctx, l, at, mem, false)
 }
 
 // Close ends a source that gives its samples once: samples that were not delivered are

@@ -3,7 +3,6 @@ package loader
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 )
 
 // NewStream makes a Loader of a Stream. The shards are divided among the ranks: shard i
@@ -24,7 +23,7 @@ func NewStream(s Stream, batchSize int, o Options) (*Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.stream, l.shards, l.merger, l.claimed = s, shards, newMerger, new(atomic.Bool)
+	l.stream, l.shards, l.merger = s, shards, newMerger
 	l.split.samples = maxSamples
 	l.fingerprint = fingerprint(s, l.layout)
 	l.single, err = NewLayout(s.Fields(), 1)

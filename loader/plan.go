@@ -58,13 +58,23 @@ func (p *plan) alike(epoch int) bool {
 func (p *plan) number(at Cursor) int {
 	n, from := int64(0), int64(0)
 	for {
-		global := p.size(at.Epoch, from) * p.ranks
+		global, resized := p.size(at.Epoch, from)*p.ranks, p.resized(at.Epoch, from)
+		to := p.jump(Cursor{Epoch: at.Epoch, Position: from})
+		jumped := from < to && to <= at.Position
+		if jumped && to <= resized {
+			n, from = n+(to-from)/global, to // a step begins there, on the grid or not
+			continue
+		}
 		fit := (at.Position - from) / global
 		if fit == 0 {
 			return int(n)
 		}
-		fit = min(fit, (p.resized(at.Epoch, from)-from-1)/global+1)
+		// Until then all steps are of one size, and none is jumped over, or all are.
+		fit = min(fit, (min(resized, p.jumps(at.Epoch, from))-from-1)/global+1)
 		n, from = n+fit, from+fit*global
+		if jumped {
+			from = min(from, to)
+		}
 	}
 }
 

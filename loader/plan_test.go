@@ -108,13 +108,28 @@ func TestStepsAreWhatWalkingFromSampleToSampleFinds(t *testing.T) {
 	})
 }
 
+// No two steps of an epoch have one number, and where whole steps are jumped over all
+// others keep theirs.
 func TestStepsKeepTheirNumbersWhereOthersAreJumpedOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
 		epoch := rapid.IntRange(0, 4).Draw(t, "epoch")
-		whole := *p
-		whole.jumped, whole.last = nil, Keep
-		for n, step := range stepwise(&whole, epoch, 0) {
+		last := -1
+		for _, step := range stepwise(p, epoch, 0) {
+			n := p.number(Cursor{Epoch: epoch, Position: step.from})
+			require.Greater(t, n, last)
+			last = n
+		}
+		p.jumped = nil
+		steps := stepwise(p, epoch, 0)
+		for n := 0; n < len(steps)-1; n++ {
+			if length := rapid.IntRange(0, 2).Draw(t, "jumped over"); length > 0 {
+				to := min(n+length, len(steps)-1)
+				p.jumped = append(p.jumped, Span{Cursor{Epoch: epoch, Position: steps[n].from}, Cursor{Epoch: epoch, Position: steps[to].from}})
+				n = to
+			}
+		}
+		for n, step := range steps {
 			require.Equal(t, n, p.number(Cursor{Epoch: epoch, Position: step.from}))
 		}
 	})

@@ -28,6 +28,7 @@ type Run struct {
 	attended atomic.Int64 // since when, after began, somebody waits; 0 if that is not told
 	loader   *Loader
 	mem      Memory
+	claimed  bool // a Claim tells what is delivered of a Stream
 	began    time.Time
 
 	order     chan *batch   // in order of delivery; nil ends an epoch
@@ -90,11 +91,11 @@ type contextEnd struct {
 	cause func() error
 }
 
-func start(ctx context.Context, l *Loader, at Cursor, mem Memory) *Run {
+func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool) *Run {
 	workers := l.options.Workers
 	ctx, stop := context.WithCancelCause(ctx)
 	r := &Run{
-		loader: l, mem: mem, began: time.Now(),
+		loader: l, mem: mem, claimed: claimed, began: time.Now(),
 		order:  make(chan *batch, lookAhead),
 		demand: make(chan struct{}, 1),
 		stop:   stop,
@@ -204,7 +205,7 @@ func (r *Run) returned(before Cursor, err error) {
 	if r.loader.once != nil {
 		r.loader.once.returned(before, err)
 	}
-	if before.track != nil && !r.loader.claimed.Load() {
+	if before.track != nil && !r.claimed {
 		before.track.delivered(r.loader.normalize(before))
 	}
 }

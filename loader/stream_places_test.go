@@ -185,6 +185,29 @@ func TestSeekFromBehindEmptyBatches(t *testing.T) {
 	require.NoError(t, run.Close())
 }
 
+// A Run that no Claim has started forgets the places before what Next has returned, also if
+// a pipeline has claimed the same Loader.
+func TestARunBesideAClaimForgets(t *testing.T) {
+	l := newCut(t, &cut{sizes: []int{1 << 20}, every: 1}, 1, loader.Options{Epochs: 1})
+	claim, err := l.Claim()
+	require.NoError(t, err)
+	for claimed, start := range map[bool]func(context.Context, loader.Cursor, loader.Memory) *loader.Run{false: l.Start, true: claim.Start} {
+		mem := heap(t, l, 2)
+		run := start(t.Context(), loader.Cursor{}, mem)
+		var first loader.Cursor
+		for i := range 1000 {
+			b, err := run.Next(t.Context())
+			require.NoError(t, err)
+			mem.Put(b.Slot)
+			if i == 0 {
+				first = b.After
+			}
+		}
+		require.Equal(t, claimed, len(l.StateAt(first).Marks) > 0)
+		require.NoError(t, run.Close())
+	}
+}
+
 // lost is a sample whose Origin panics.
 type lost struct{ closed *atomic.Int64 }
 

@@ -84,7 +84,7 @@ func (a *lookahead) ready(ctx context.Context) error {
 	if _, err := a.life.step(life.Begin); err != nil {
 		return err
 	}
-	r := startRun(ctx, a.stages, a.loader, a.place.at())
+	r := startRun(ctx, a.stages, a.place.claim, a.place.at())
 	a.mu.Lock()
 	a.run = r
 	a.mu.Unlock()

@@ -55,10 +55,10 @@ type again struct{ error }
 
 // startRun makes a run at a place. Samples are read under contexts that have ctx's values
 // and don't end with it.
-func startRun(ctx context.Context, g *stages, ld *loader.Loader, at loader.Cursor) *run {
+func startRun(ctx context.Context, g *stages, claim loader.Claim, at loader.Cursor) *run {
 	r := &run{stages: g, at: at, epoch: at.Epoch}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	r.batches = ld.Start(r.ctx, at, g.pinned)
+	r.batches = claim.Start(r.ctx, at, g.pinned)
 	r.batches.Attended(false)
 	r.items = make(chan *window, 2*len(g.windows)+1) // before each there may be an epoch's end
 	r.drained = newDrained()
