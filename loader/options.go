@@ -115,8 +115,10 @@ type Options struct {
 	// take for a sample. Then its context is cancelled, and the sample has failed with a
 	// *TimeoutError, without waiting for the call to return: nothing that it does late
 	// reaches a batch. OnError says what becomes of it; a substitute has as much time again.
-	// Which samples are late no seed decides. 0 means no limit; a limit costs each sample
-	// about two microseconds and a copy of its bytes.
+	// A late call that ignores its context goes on, also after Close: what it uses must be
+	// there until it returns. More than 64 of them at once end a Run. Which samples are late
+	// no seed decides. 0 means no limit; a limit costs each sample about two microseconds and
+	// a copy of its bytes.
 	ReadTimeout time.Duration
 	// Skips says that the encode function of a Stream may return Skip for a sample that is
 	// to be left out. Then each shard's own goroutine encodes its samples, since only then

@@ -15,7 +15,7 @@ func newMerger(d *dispatcher) merging {
 		s.queue.init(max(2*min(batch/own, mostAhead/2), 2))
 		if l.options.Skips {
 			s.scratch = newScratch(l)
-			s.limit = newLimit(d.run, func() suspect { where, _ := s.suspect(); return where })
+			s.limit = newLimit(d.run)
 		}
 		m.shards = append(m.shards, s)
 	}

@@ -16,7 +16,6 @@ type suspect struct {
 	stage         string
 	goroutine     uint64
 	batch         *batch // that it may write to, nil outside of the workers
-	late          bool   // no batch waits for it any more
 }
 
 // suspects are the goroutines inside user code at this moment.
@@ -46,7 +45,6 @@ func (r *Run) suspects() []suspect {
 		}
 		all = append(all, s)
 	}
-	all = append(all, r.lateReads.suspects()...)
 	if d.merger != nil {
 		all = append(all, d.merger.suspects()...)
 	}
@@ -146,9 +144,6 @@ func (r *Run) stalled(began time.Time) error {
 	cause := &StallError{Timeout: timeout, Age: age}
 	var culprit *suspect
 	for _, s := range r.suspects() {
-		if s.late {
-			continue
-		}
 		mine := s.stage == StageIterate || s.stage == StageAgree || s.batch != nil && s.batch == r.head ||
 			s.shard > 0 && s.batch == nil
 		if s.stage == StageClose && s.shard == 0 { // of a sample: no batch waits for it, but the iterator may

@@ -50,23 +50,22 @@ func hopeless(err error) bool {
 // A Read can't be stopped: it may ignore its context, and go on to write to its row. So it
 // runs on a goroutine of its own, the reader, into memory of its own, from which the row is
 // copied when it has returned in time. One that has not is left alone with both: it can
-// write to no batch, nobody waits for it but Close, and the next sample has another reader.
+// write to no batch, nobody waits for it, and the next sample has another reader.
 // This costs a sample the hand-over to another goroutine and a copy.
 type limit struct {
 	Dataset   // nil for a Stream
 	run       *Run
-	where     func() suspect // the sample that is being read
 	timer     *time.Timer
 	reader    *reader       // nil before the first Read, and after a late one
 	goroutine atomic.Uint64 // the reader's
 }
 
 // newLimit makes the limit, nil if there is none.
-func newLimit(r *Run, where func() suspect) *limit {
+func newLimit(r *Run) *limit {
 	if r.loader.options.ReadTimeout == 0 {
 		return nil
 	}
-	l := &limit{Dataset: r.loader.dataset, run: r, where: where, timer: time.NewTimer(time.Hour)}
+	l := &limit{Dataset: r.loader.dataset, run: r, timer: time.NewTimer(time.Hour)}
 	l.timer.Stop()
 	return l
 }
@@ -126,7 +125,11 @@ func (l *limit) leave() *TimeoutError {
 	r := l.reader
 	l.reader = nil
 	e := &TimeoutError{Timeout: l.run.loader.options.ReadTimeout, Stack: stackOf(l.goroutine.Load())}
-	e.Late = l.run.lateReads.add(r, l.where())
+	late, has := l.run.lateReads.add(r)
+	if has {
+		l.run.leave() // for it: nobody waits for it any more
+	}
+	e.Late = late
 	r.cancel(e)
 	close(r.requests)
 	return e
@@ -174,13 +177,14 @@ func (l *limit) start(ctx context.Context, row *Row) *reader {
 // loop reads what is asked for.
 func (r *reader) loop(ctx context.Context, goroutine *atomic.Uint64) {
 	ended := false
-	defer r.run.leave()
 	defer r.cancel(nil)
 	defer func() {
 		if !ended {
 			r.done <- errGoexit
 		}
-		r.run.lateReads.remove(r)
+		if late := r.run.lateReads.remove(r); !late {
+			r.run.leave()
+		}
 	}()
 	goroutine.Store(goroutineID())
 	for q := range r.requests {
@@ -209,39 +213,30 @@ func (r *reader) read(ctx context.Context, q request) (err error) {
 // lateReads are the Reads that were not waited for any longer, and that have not returned.
 type lateReads struct {
 	mu    sync.Mutex
-	reads map[*reader]suspect
+	reads map[*reader]bool
 }
 
-// add enters a Read unless it has ended, and returns how many are late.
-func (l *lateReads) add(r *reader, s suspect) int {
+// add enters a Read unless it has ended, and returns how many are late, and whether it is.
+func (l *lateReads) add(r *reader) (all int, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reads == nil {
-		l.reads = make(map[*reader]suspect)
+		l.reads = make(map[*reader]bool)
 	}
 	if !r.ended {
-		s.late, s.batch = true, nil
-		l.reads[r] = s
+		l.reads[r] = true
 	}
-	return len(l.reads)
+	return len(l.reads), !r.ended
 }
 
-// remove is for a reader that ends, late or not.
-func (l *lateReads) remove(r *reader) {
+// remove is for a reader that ends. It reports whether it was late.
+func (l *lateReads) remove(r *reader) (late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.ended = true
+	late = l.reads[r]
 	delete(l.reads, r)
-}
-
-// suspects are the late Reads. They can write to no batch.
-func (l *lateReads) suspects() (all []suspect) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.reads {
-		all = append(all, s)
-	}
-	return all
+	return late
 }
 
 // take copies a whole sample from another row of the same fields.

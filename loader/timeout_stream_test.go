@@ -55,6 +55,7 @@ func TestAStreamsSampleThatHangsIsLeftOutInTime(t *testing.T) {
 				}
 				require.NoError(t, run.Close())
 				require.Equal(t, 3, mem.Free())
+				time.Sleep(time.Hour) // until what is late has returned
 			})
 			require.Equal(rt, c.opened.Load(), c.closed.Load())
 			return batches, err
@@ -89,9 +90,7 @@ func TestAStreamsSampleThatHangsFailsInTime(t *testing.T) {
 		var timeout *loader.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 		require.Contains(t, string(timeout.Stack), "TestAStreamsSampleThatHangsFailsInTime")
-		var stuck *loader.StuckError
-		require.ErrorAs(t, run.Close(), &stuck)
-		require.Equal(t, 1, stuck.Shard)
+		require.NoError(t, run.Close())
 		require.Empty(t, mem.quarantined)
 		require.Equal(t, 3, mem.Free())
 		time.Sleep(time.Hour)
@@ -110,7 +109,7 @@ func TestTooManyLateSamplesOfAStreamEndTheRun(t *testing.T) {
 		run := l.Start(t.Context(), loader.Cursor{}, mem)
 		_, err := run.Next(t.Context())
 		require.ErrorContains(t, err, "late at once, more than 64")
-		require.Error(t, run.Close())
+		require.NoError(t, run.Close())
 		require.Equal(t, 3, mem.Free())
 		close(release)
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,12 +86,9 @@ func TestASampleThatHangsIsSubstitutedInTime(t *testing.T) {
 					}
 					require.Equal(t, withoutCauses(want), withoutCauses(got))
 
-					// It is told at the end, but has no slot.
-					var stuck *loader.StuckError
-					require.ErrorAs(t, run.Close(), &stuck)
-					require.Equal(t, late, stuck.Sample)
-					require.Equal(t, loader.StageRead, stuck.Stage)
-					require.Equal(t, time.Second+time.Minute, time.Since(began))
+					require.NoError(t, run.Close(), "nobody waits for the late one, which has no slot")
+					require.Equal(t, time.Second, time.Since(began))
+					require.False(t, returned)
 					require.Equal(t, 3, mem.Free())
 					require.Empty(t, mem.quarantined)
 
@@ -204,11 +200,12 @@ func TestATimeLimitChangesNothingElse(t *testing.T) {
 				mem := heap(t, l, slots)
 				run := l.Start(t.Context(), loader.Cursor{}, mem)
 				batches, err = readEpoch(l, run, mem)
-				if err := run.Close(); err != nil { // all that is late returns within the grace period
+				if err := run.Close(); err != nil {
 					var late *loader.PanicError
 					require.ErrorAs(t, err, &late, "of a sample behind the one that failed")
 				}
 				require.Equal(t, slots, mem.Free())
+				time.Sleep(time.Hour) // until what is late has returned
 			})
 			return withoutCauses(batches), err
 		}
@@ -245,7 +242,7 @@ func TestTooManyLateReadsEndTheRun(t *testing.T) {
 		require.ErrorContains(t, err, "Reads are late at once, more than 64")
 		require.Less(t, runtime.NumGoroutine(), 100)
 
-		require.GreaterOrEqual(t, strings.Count(run.Close().Error(), "ignored its context"), 64, "all are told")
+		require.NoError(t, run.Close())
 		require.Equal(t, 3, mem.Free())
 		close(release)
 	})

@@ -52,7 +52,7 @@ func newWorker(r *Run, reserved bool) *worker {
 	w := &worker{run: r, reserved: reserved, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
 	w.dataset = r.loader.dataset
 	if !r.loader.options.Skips { // else the shards have it
-		if w.limit = newLimit(r, func() suspect { return w.suspect(w.at.Load()) }); w.limit != nil {
+		if w.limit = newLimit(r); w.limit != nil {
 			w.dataset = w.limit
 		}
 	}
