@@ -97,7 +97,8 @@ type Options struct {
 	// up to the first of them. They ascend by their Sample. Memory is for the largest.
 	BatchSizes []SizeFrom
 	// Last says what becomes of samples that do not fill the last batch. With
-	// several ranks it must be Drop, Pad or Exact.
+	// several ranks it must be Drop, Exact or, for a Dataset, Pad; under Steps every batch is
+	// full, and it has no meaning.
 	Last LastPolicy
 	// Shard is the part of every global batch that this loader reads.
 	Shard Shard
@@ -167,8 +168,8 @@ func (o Options) validate(batchSize int) error {
 	check(o.Shard.Count >= 0 && o.Shard.Count <= maxBatch, "Shard.Count", o.Shard.Count, fmt.Sprintf("0 (one rank) to %d", maxBatch))
 	ranks := max(o.Shard.Count, 1)
 	check(o.Shard.Index >= 0 && o.Shard.Index < ranks, "Shard.Index", o.Shard.Index, fmt.Sprintf("0 to %d", ranks-1))
-	check(ranks == 1 || o.Last != Keep, "Last", o.Last,
-		fmt.Sprintf("Drop, Pad or Exact with %d ranks, which must make equally many steps", ranks))
+	check(ranks == 1 || o.Last != Keep || o.Steps > 0, "Last", o.Last,
+		fmt.Sprintf("Drop, Exact or, for a Dataset, Pad with %d ranks, which must make equally many steps", ranks))
 	if batchSize >= 1 && batchSize <= maxBatch && o.Shard.Count <= maxBatch {
 		check(batchSize <= maxBatch/ranks, "batchSize", batchSize, fmt.Sprintf("at most %d rows in the global batch over %d ranks", maxBatch, ranks))
 	}

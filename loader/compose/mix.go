@@ -78,6 +78,9 @@ func Mix(seed uint64, rule Rule, sources ...Source) (loader.Dataset, error) {
 }
 
 // MixSteps is Mix with weights that change at stated samples: exactly there, in every epoch.
+// A step that no epoch reaches, because the rule ends it before, is an error. Under
+// Options.Shuffle a loader permutes all samples of the epoch, and nothing is left of the
+// steps.
 func MixSteps(seed uint64, rule Rule, steps []Step, sources ...Source) (loader.Dataset, error) {
 	var errs []error
 	for i, s := range sources {
@@ -108,6 +111,11 @@ func mixed(name string, seed uint64, rule Rule, sources []Source, steps []quota.
 	n, err := m.plan(rule, parts, steps)
 	if err != nil {
 		return nil, err
+	}
+	for i, s := range steps {
+		if s.From >= int64(n) && i > 0 {
+			return nil, mistake(fmt.Sprintf("%s[%d].From", name, i), s.From, fmt.Sprintf("less than %d: an epoch has no more samples", n))
+		}
 	}
 	counts := m.schedule.Cursor()
 	counts.Move(int64(n))

@@ -203,6 +203,7 @@ func TestMisuseOfMixes(t *testing.T) {
 		"never":           {one(compose.Mix(1, compose.UntilAllEnded, with(1, 0)...)), []string{"sources[1]", "weight is too small"}},
 		"left over":       {one(compose.Mix(1, compose.Once, with(1, 0)...)), []string{"after 3 of 6 samples only sources of weight 0"}},
 		"a step too long": {one(compose.MixSteps(1, compose.Once, []compose.Step{{Weights: []float64{1, 0}}, {From: 4, Weights: []float64{0, 1}}}, of([]int{3, 3})...)), []string{"after 3 of 6"}},
+		"a step too late": {one(compose.MixSteps(1, compose.Once, []compose.Step{{Weights: []float64{1, 1}}, {From: 6, Weights: []float64{0, 1}}}, of([]int{3, 3})...)), []string{"MixSteps: steps[1].From is 6, want less than 6"}},
 		"weights twice":   {one(compose.MixSteps(1, compose.Once, []compose.Step{{Weights: []float64{1, 1}}}, two...)), []string{"sources[0].Weight is 1", "sources[1].Weight is 1"}},
 		"no steps":        {one(compose.MixSteps(1, compose.Once, nil, of([]int{3})...)), []string{"steps is empty"}},
 		"several":         {one(compose.Mix(1, -1, compose.Source{}, compose.Source{Dataset: values(1), Weight: -1})), []string{"Mix: rule is", "sources[0]", "Weights[1] is -1"}},

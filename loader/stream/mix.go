@@ -49,8 +49,8 @@ type Source[T any] struct {
 
 // Step is the weights of the sources of a MixSteps from a value on.
 type Step struct {
-	// From is that value's number in the whole stream: value n of shard i of S is number
-	// n·S+i. It is 0 in the first step, and grows.
+	// From is that value's number in the whole stream, counted anew in each epoch: value n of
+	// shard i of S is number n·S+i. It is 0 in the first step, and grows.
 	From int64
 	// Weights has one for each source. One may be 0, but not all.
 	Weights []float64
