@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,12 +58,13 @@ func TestASampleThatHangsIsSubstitutedInTime(t *testing.T) {
 		for _, o.Workers = range []int{1, 4} {
 			t.Run(fmt.Sprintf("%s/workers=%d", name, o.Workers), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					began, returned := time.Now(), false
+					began := time.Now()
+					var returned atomic.Bool
 					before := func(_ context.Context, i int, row *loader.Row) error {
 						if i == late {
 							time.Sleep(time.Hour)
 							scribble(row)
-							returned = true
+							returned.Store(true)
 							end()
 						}
 						return nil
@@ -88,13 +90,13 @@ func TestASampleThatHangsIsSubstitutedInTime(t *testing.T) {
 
 					require.NoError(t, run.Close(), "nobody waits for the late one, which has no slot")
 					require.Equal(t, time.Second, time.Since(began))
-					require.False(t, returned)
+					require.False(t, returned.Load())
 					require.Equal(t, 3, mem.Free())
 					require.Empty(t, mem.quarantined)
 
 					time.Sleep(time.Hour)
 					synctest.Wait() // and the bubble has no goroutine left
-					require.True(t, returned)
+					require.True(t, returned.Load())
 				})
 			})
 		}
