@@ -85,7 +85,9 @@
 // failures too.
 //
 // A Read under Options.ReadTimeout runs on a goroutine and in memory of its own, since
-// nothing can stop it: one that is late can write to no batch.
+// nothing can stop it: one that is late can write to no batch. Nobody waits for it, neither
+// the next batch nor Close; its goroutine lives until it returns, and what it uses must be
+// there as long.
 //
 // # How a Run works
 //

@@ -491,3 +491,22 @@ func TestAStreamLeavesNoGoroutine(t *testing.T) {
 		}
 	})
 }
+
+// Under Steps every batch is full, so that the policy for the last one has no meaning.
+func TestStepsOfSeveralRanksNeedNoLastPolicy(t *testing.T) {
+	for _, last := range []loader.LastPolicy{loader.Keep, loader.Drop, loader.Exact} {
+		for rank := range 2 {
+			c := &cut{sizes: []int{5, 3}, every: 1}
+			l := newCut(t, c, 2, loader.Options{Epochs: 1, Steps: 4, Last: last, Shard: loader.Shard{Index: rank, Count: 2}})
+			mem := heap(t, l, 2)
+			run := l.Start(t.Context(), loader.Cursor{}, mem)
+			batches, err := readEpoch(l, run, mem)
+			require.Equal(t, loader.ErrEpochEnd, err)
+			require.Len(t, batches, 4)
+			for _, b := range batches {
+				require.Equal(t, 2, b.filled.N)
+			}
+			require.NoError(t, run.Close())
+		}
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxLate is how many Reads may be late at once, each with a goroutine and a sample's
-// memory of its own.
+// maxLate is how many Reads of a Run may be late at once, each with a goroutine and a
+// sample's memory of its own.
 const maxLate = 64
 
 // TimeoutError is a sample whose Read, or Encode, took longer than Options.ReadTimeout. The
