@@ -19,10 +19,11 @@ const none = math.MaxInt64
 // Run is one pass over the data: it fills batches ahead of Next until the last
 // epoch ends, a sample fails, its context is done, or Close.
 //
-// Its goroutines are a dispatcher, the workers, one for each of a Stream's shards, and one
-// that closes the samples which no batch takes, while there are any. They end by themselves when there is nothing
-// left to open, and Close joins them. A timer looks at the workers now and then, and is
-// stopped by the last of them. Next and Close may be called by different goroutines;
+// Its goroutines are a dispatcher, the workers, one for each of a Stream's shards, one that
+// closes the samples which no batch takes, while there are any, and under Options.ReadTimeout
+// those that read for others. They end by themselves when there is nothing left to open, and
+// Close joins them, except for a Read that is late. A timer looks at the workers now and then,
+// and is stopped by the last of them. Next and Close may be called by different goroutines;
 // calls of Next wait for each other.
 type Run struct {
 	attended atomic.Int64 // since when, after began, somebody waits; 0 if that is not told
