@@ -41,8 +41,9 @@ const (
 // in body, from that wait on; s must wait for it again before body returns. The caller
 // owns the Graph until Close.
 //
-// In body these calls are refused with ErrCapture, and Capture then fails, whatever body
-// makes of it:
+// In body these calls are refused with ErrCapture. That spoils the capture: what is
+// submitted to its streams from then on is refused with CaptureInvalidated, and so is the
+// capture itself, whatever body makes of it:
 //
 //   - Done, Idle, Synchronize and Elapsed, of anything;
 //   - Alloc, AllocHost, RegisterHost, Instantiate and Update, and the Close of memory, of

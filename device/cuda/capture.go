@@ -18,14 +18,14 @@ var _ driver.Grapher = (*gpu)(nil)
 const captureThreadLocal = 1
 
 // A capture is one under way. The driver knows which streams it has; what is kept here is
-// who captures and what was refused without asking the driver, so that the same calls are
-// refused by every version of it.
+// who captures and what was refused first. Calls are refused without asking the driver, so
+// that every version of it refuses the same ones.
 type capture struct {
 	origin driver.Stream
 	name   string // the stream's
 	owner  uint64 // the goroutine
-	broken bool   // a call was refused that the driver doesn't know of
-	first  string // the first refusal, for the error at the end
+	broken bool   // a call was refused that the driver wasn't asked about
+	first  string // the first refusal, for the errors of what comes later
 }
 
 // captures are those of a device. While there are none a call pays for one atomic load.
@@ -83,31 +83,71 @@ func (cs *captures) own() *capture {
 	return nil
 }
 
-// refused notes err as what spoilt the captures of the calling goroutine, or all if it has
-// none: the driver does not say which one a stream is in. If hidden the driver was not
-// asked, and EndCapture must see to it that they fail.
-func (cs *captures) refused(err error, hidden bool) {
-	who := goid.Current()
+// refused notes err, of the driver, as what spoilt the captures of the calling goroutine,
+// or all if it has none: the driver does not say which one a stream is in.
+func (cs *captures) refused(err error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	mine := slices.ContainsFunc(cs.list, func(c *capture) bool { return c.owner == who })
-	for _, c := range cs.list {
-		if mine && c.owner != who {
-			continue
-		}
-		c.broken = c.broken || hidden
-		if c.first == "" {
-			c.first = err.Error()
-		}
+	for _, c := range cs.spoilt() {
+		c.refused(err)
 	}
 }
 
+// spoilt are the captures that a refusal to the calling goroutine spoils. cs.mu is held.
+func (cs *captures) spoilt() []*capture {
+	who := goid.Current()
+	mine := slices.DeleteFunc(slices.Clone(cs.list), func(c *capture) bool { return c.owner != who })
+	if len(mine) > 0 {
+		return mine
+	}
+	return cs.list
+}
+
+func (c *capture) refused(err error) {
+	if c.first == "" {
+		c.first = err.Error()
+	}
+}
+
+// first is what spoilt the captures that a refusal to the calling goroutine would spoil,
+// empty if nothing has.
+func (cs *captures) first() string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.spoilt() {
+		if c.first != "" {
+			return c.first
+		}
+	}
+	return ""
+}
+
 // spoil is the error of a call that a capture forbids, and that the driver is not asked
-// about.
+// about. It makes the driver invalidate the capture, as it would have for the call, so
+// that what is submitted later is refused too. cs.mu is held meanwhile: a capture in the
+// list has not ended, and its stream is not in the next one.
 func (d *gpu) spoil(op string, reason driver.CaptureError, hint string) error {
 	err := &driver.Error{Op: op, Device: d.name, Err: reason, Hint: hint}
-	d.captures.refused(err, true)
+	cs := &d.captures
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.spoilt() {
+		c.refused(err)
+		if !c.broken {
+			c.broken = true
+			d.invalidate(c)
+		}
+	}
 	return err
+}
+
+// invalidate asks whether the work of c's stream is done, which no version of the driver
+// allows in a capture, to whatever thread. Should one allow it, EndCapture still fails.
+func (d *gpu) invalidate(c *capture) {
+	if g, err := d.enter("Capture"); err == nil {
+		g.call(d.cu.streamQuery, uintptr(c.origin))
+		_ = g.leave(success)
+	}
 }
 
 // unguarded refuses a call that asks, waits, allocates or frees to a goroutine that

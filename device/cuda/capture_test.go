@@ -47,6 +47,12 @@ func TestRefusedInACapture(t *testing.T) {
 		g, err := r.a.Capture(func() error {
 			r.do(r.a.Record(inside))
 			refused = c.call()
+			later := r.a.Memset(r.v, 1)
+			if c.want == device.CaptureActive {
+				return later
+			}
+			require.ErrorIs(t, later, device.CaptureInvalidated, name)
+			require.ErrorContains(t, later, refused.Error(), name)
 			return nil
 		})
 		require.ErrorIs(t, refused, c.want, name)
@@ -64,6 +70,20 @@ func TestRefusedInACapture(t *testing.T) {
 	}
 	require.ErrorIs(t, r.b.Wait(inside), device.CapturedEvent)
 	r.do(r.b.Record(inside), r.a.Wait(inside))
+}
+
+// A driver that goes on with a capture makes no graph of it all the same.
+func TestRefusedInACaptureThatTheDriverGoesOnWith(t *testing.T) {
+	r := newGraphRig(t)
+	r.x.f.does("cuStreamQuery", func([]uintptr) result { return success })
+	_, err := r.a.Capture(func() error {
+		_, err := r.dev.Alloc(8)
+		require.ErrorIs(t, err, device.CaptureUnsupported)
+		return r.a.Memset(r.v, 1)
+	})
+	require.ErrorIs(t, err, device.CaptureInvalidated)
+	require.ErrorContains(t, err, "Alloc")
+	require.Empty(t, r.x.graphs)
 }
 
 func TestDriversRefusalsOfCaptures(t *testing.T) {

@@ -131,8 +131,13 @@ func (g *group) failure(r result, o origin) error {
 		Async: fault && o == foundEarlier,
 		Hint:  c.hint, Err: c.err,
 	}
-	if _, ok := c.err.(driver.CaptureError); ok {
-		g.gpu.captures.refused(e, false)
+	switch reason, ok := c.err.(driver.CaptureError); {
+	case ok && reason == driver.CaptureInvalidated:
+		if first := g.gpu.captures.first(); first != "" {
+			e.Hint = first
+		}
+	case ok:
+		g.gpu.captures.refused(e)
 	}
 	if fault && !g.gpu.fault.CompareAndSwap(nil, e) {
 		return g.gpu.fault.Load()

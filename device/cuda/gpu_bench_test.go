@@ -92,7 +92,7 @@ func noError(b *testing.B, err error) {
 // BenchmarkGPUPin compares the two ways of pinning. The baseline is cuMemHostAlloc.
 func BenchmarkGPUPin(b *testing.B) {
 	dev := openGPU(b, Options{})
-	d := dev.Driver().(*gpu)
+	d := unwrapped(dev)
 	for _, bytes := range []int64{256 << 10, 2 << 20, 64 << 20, 1 << 30} {
 		for way, alloc := range map[string]func(int64) ([]byte, error){"register": d.mapPinned, "cuMemHostAlloc": d.allocHost} {
 			b.Run(fmt.Sprintf("way=%s/bytes=%d", way, bytes), func(b *testing.B) {

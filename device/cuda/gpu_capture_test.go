@@ -22,7 +22,7 @@ import (
 // what is unsafe. Destroying the graph is all that is done with it.
 func captureGlobally(t *testing.T, s *device.Stream, submit func()) {
 	const global = 0
-	d := s.Device().Driver().(*gpu)
+	d := unwrapped(s.Device())
 	call := func(f uintptr, args func(g *group) []uintptr) uintptr {
 		g, err := d.enter("capture")
 		require.NoError(t, err)

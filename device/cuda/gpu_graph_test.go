@@ -67,7 +67,7 @@ func TestGPUCallsBesideACapture(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, g.Close())
 			}
-			require.NoError(t, errors.Join(s.Memset(v, 1), s.Synchronize(t.Context())))
+			require.NoError(t, errors.Join(s.Memset(v, 1), dev.Synchronize(t.Context())))
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Pinned memory lies on the GPU's NUMA node where the system has several.
 func TestGPUPinnedMemoryIsNear(t *testing.T) {
 	dev := openGPU(t, Options{})
-	node := dev.Driver().(*gpu).numa
+	node := unwrapped(dev).numa
 	nodes, err := filepath.Glob("/sys/devices/system/node/node[0-9]*")
 	if err != nil || node < 0 || len(nodes) < 2 {
 		t.Skipf("the GPU's node is %d, and the system has %d", node, len(nodes))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cuda/latch"
+	"github.com/leat-go/leat/device/driver"
 )
 
 // The tests in this file want a GPU. Without one they say why they are skipped;
@@ -44,6 +45,9 @@ func openOrSkip(t testing.TB, o Options) *device.Device {
 	}
 	return dev
 }
+
+// unwrapped is dev's driver, below the order checker if there is one.
+func unwrapped(dev *device.Device) *gpu { return driver.Unwrap(dev.Driver()).(*gpu) }
 
 // alive is u without what only grows.
 func alive(u device.Usage) device.Usage {
@@ -234,7 +238,7 @@ func TestGPURegistersAReadOnlyMapping(t *testing.T) {
 // A stream that another library made serves here and stays that library's.
 func TestGPUAdoptsForeignStreams(t *testing.T) {
 	dev := openGPU(t, Options{})
-	d := dev.Driver().(*gpu)
+	d := unwrapped(dev)
 	g, err := d.enter("test")
 	require.NoError(t, err)
 	r := g.call(d.cu.streamCreate, g.result0(), streamNonBlocking, 0)

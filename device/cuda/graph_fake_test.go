@@ -70,6 +70,7 @@ func newFakeGraphs(t *testing.T, f *fake) *fakeGraphs {
 			write(a[1], status)
 			return success
 		},
+		"cuStreamQuery":     x.ask,
 		"cuEventRecord":     x.record,
 		"cuStreamWaitEvent": x.wait,
 		"cuMemcpyHtoDAsync_v2": func(a []uintptr) result {
@@ -161,9 +162,23 @@ func (x *fakeGraphs) end(a []uintptr) result {
 	return success
 }
 
+// ask is what no captured stream allows.
+func (x *fakeGraphs) ask(a []uintptr) result {
+	c := x.captures[a[0]]
+	if c == nil {
+		return success
+	}
+	c.invalid = true
+	return 900
+}
+
 func (x *fakeGraphs) record(a []uintptr) result {
+	c := x.captures[a[1]]
+	if c != nil && c.invalid {
+		return 901
+	}
 	delete(x.events, a[0])
-	if c := x.captures[a[1]]; c != nil {
+	if c != nil {
 		x.events[a[0]] = &fakeMark{c, slices.Clone(c.deps[a[1]])}
 	}
 	return success
