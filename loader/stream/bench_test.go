@@ -27,9 +27,10 @@ func endless(shards int) stream.Stream[int] {
 
 type counter int
 
-func (c *counter) Next(context.Context) (stream.Item[int], bool, error) {
+func (c *counter) Next(_ context.Context, item *stream.Item[int]) (ok bool, err error) {
 	*c++
-	return stream.Item[int]{Value: int(*c)}, true, nil
+	*item = stream.Item[int]{Value: int(*c)}
+	return true, nil
 }
 
 func (c *counter) AppendMark(dst []byte) ([]byte, error) {
@@ -68,12 +69,13 @@ func BenchmarkNext(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			var item stream.Item[int]
 			for range 300_000 { // buffers are full, and places are kept
-				_, _, _ = r.Next(ctx)
+				_, _ = r.Next(ctx, &item)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, ok, err := r.Next(ctx); !ok || err != nil {
+				if ok, err := r.Next(ctx, &item); !ok || err != nil {
 					b.Fatal(ok, err)
 				}
 			}
@@ -101,8 +103,9 @@ func drainAll[T any](b *testing.B, s stream.Stream[T], bytes int64) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		var item stream.Item[T]
 		for {
-			if _, ok, err := r.Next(ctx); err != nil {
+			if ok, err := r.Next(ctx, &item); err != nil {
 				b.Fatal(err)
 			} else if !ok {
 				break
@@ -123,8 +126,9 @@ func BenchmarkAppendMark(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			var item stream.Item[int]
 			for range 30_000 {
-				_, _, _ = r.Next(ctx)
+				_, _ = r.Next(ctx, &item)
 			}
 			mark := make([]byte, 0, 4096)
 			b.ReportAllocs()
@@ -144,12 +148,13 @@ func TestNoAllocations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var item stream.Item[int]
 		for range 300_000 {
-			_, _, _ = r.Next(ctx)
+			_, _ = r.Next(ctx, &item)
 		}
 		mark := make([]byte, 0, 4096)
 		n := testing.AllocsPerRun(1000, func() {
-			_, _, _ = r.Next(ctx)
+			_, _ = r.Next(ctx, &item)
 			mark, _ = r.AppendMark(mark[:0])
 		})
 		if n > 0.01 {

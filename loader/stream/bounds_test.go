@@ -17,7 +17,7 @@ func far[T any](t *testing.T, s stream.Stream[T], n int) []byte {
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
 	for range n {
-		_, ok, err := r.Next(ctx)
+		_, ok, err := next(ctx, r)
 		require.True(t, ok && err == nil)
 	}
 	mark := markOf(t, r)
@@ -72,7 +72,7 @@ func TestMarksStaySmallOverFailures(t *testing.T) {
 	require.NoError(t, err)
 	longest := 0
 	for range 20_000 {
-		_, _, err := r.Next(ctx)
+		_, _, err := next(ctx, r)
 		if mark, noMark := r.AppendMark(nil); err == nil {
 			require.NoError(t, noMark)
 			longest = max(longest, len(mark))

@@ -124,34 +124,35 @@ func (r *byLength[T]) sort() {
 	r.full = true
 }
 
-func (r *byLength[T]) Next(ctx context.Context) (Item[T], bool, error) {
+func (r *byLength[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	for {
 		if r.full && r.given == len(r.items) {
 			if r.trail.items < (r.window+1)*r.size { // it was the last
-				return Item[T]{}, false, nil
+				return false, nil
 			}
 			r.turn()
 		}
 		if r.full {
-			return r.give(), true, nil
+			*item = r.give()
+			return true, nil
 		}
-		if err := r.fill(ctx); err != nil {
-			return Item[T]{}, false, err
+		if err := r.fill(ctx, item); err != nil {
+			return false, err
 		}
 	}
 }
 
-// fill reads the window.
-func (r *byLength[T]) fill(ctx context.Context) error {
+// fill reads the window, by way of item.
+func (r *byLength[T]) fill(ctx context.Context, item *Item[T]) error {
 	for r.trail.items < (r.window+1)*r.size {
-		item, ok, err := r.next(ctx)
+		ok, err := r.next(ctx, item)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			break
 		}
-		if err := r.add(item); err != nil {
+		if err := r.add(*item); err != nil {
 			return located(err, item.Origin)
 		}
 	}

@@ -140,21 +140,20 @@ func (s *shelf[T]) lose(err error) {
 	s.lost = err
 }
 
-func (r *cached[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (r *cached[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	if r.up == nil && r.broken == nil {
-		item, ok, err, held := r.held()
-		if held {
-			return item, ok, err
+		if ok, err, held := r.held(item); held {
+			return ok, err
 		}
 		r.broken = r.begin(ctx)
 	}
 	if r.broken != nil {
-		return item, false, r.broken
+		return false, r.broken
 	}
 	if r.n-r.base.items >= placeEvery && len(r.pending) == 0 {
 		r.keepPlace()
 	}
-	switch item, ok, err = r.up.Next(ctx); {
+	switch ok, err = r.up.Next(ctx, item); {
 	case err == loader.Flush:
 	case err != nil:
 		r.failed++
@@ -163,32 +162,32 @@ func (r *cached[T]) Next(ctx context.Context) (item Item[T], ok bool, err error)
 	default:
 		r.hold(item, ok)
 	}
-	return item, ok && err == nil, err
+	return ok && err == nil, err
 }
 
 // held is what the shelf has to give, false if nothing.
-func (r *cached[T]) held() (item Item[T], ok bool, err error, held bool) {
+func (r *cached[T]) held(item *Item[T]) (ok bool, err error, held bool) {
 	r.shelf.mu.Lock()
 	defer r.shelf.mu.Unlock()
 	failed := r.shelf.last
 	if ok = r.n < int64(len(r.shelf.items)); ok {
-		item, failed = r.shelf.items[r.n].item, r.shelf.items[r.n].failed
+		*item, failed = r.shelf.items[r.n].item, r.shelf.items[r.n].failed
 	} else if !r.shelf.whole {
-		return item, false, nil, false
+		return false, nil, false
 	}
 	if r.failed < len(failed) {
 		r.failed++
-		return Item[T]{}, false, failed[r.failed-1], true
+		return false, failed[r.failed-1], true
 	}
 	if ok {
 		r.n++
 		r.failed = 0
 	}
-	return item, ok, nil, true
+	return ok, nil, true
 }
 
 // hold puts what s has given onto the shelf, if that ends there: an item, or the end.
-func (r *cached[T]) hold(item Item[T], ok bool) {
+func (r *cached[T]) hold(item *Item[T], ok bool) {
 	size, err := int64(0), error(nil)
 	if ok {
 		size, err = r.measure(item.Value)
@@ -201,7 +200,7 @@ func (r *cached[T]) hold(item Item[T], ok bool) {
 	case fits && !ok:
 		r.shelf.last, r.shelf.whole = r.pending, true
 	case fits && r.of.reserve(size):
-		r.shelf.items = append(r.shelf.items, shelved[T]{item: item, failed: r.pending})
+		r.shelf.items = append(r.shelf.items, shelved[T]{item: *item, failed: r.pending})
 	}
 	r.pending = nil
 	if ok {

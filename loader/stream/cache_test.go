@@ -38,7 +38,7 @@ func TestCacheReadsOnce(t *testing.T) {
 				r, err := cached.Open(ctx, pass, shard, nil)
 				require.NoError(t, err)
 				for range stop {
-					_, _, err := r.Next(ctx)
+					_, _, err := next(ctx, r)
 					require.NoError(t, err)
 				}
 				require.NoError(t, r.Close())
@@ -85,7 +85,7 @@ func TestCacheMarks(t *testing.T) {
 			r, err := cached.Open(ctx, pass, 0, nil)
 			require.NoError(t, err)
 			for range held {
-				_, _, _ = r.Next(ctx)
+				_, _, _ = next(ctx, r)
 			}
 			require.NoError(t, r.Close())
 			return cached
@@ -102,7 +102,7 @@ func TestCacheMarks(t *testing.T) {
 			require.Less(t, reads.Load()-before, int64(180), "not from the beginning: %s", mark)
 			require.Equal(t, want[k:], items(drain(t, g, nil)), "from %d", k)
 			require.NoError(t, g.Close())
-			_, _, err = r.Next(ctx)
+			_, _, err = next(ctx, r)
 			require.NoError(t, err)
 		}
 		require.NoError(t, r.Close())
@@ -173,7 +173,7 @@ func TestCacheWithoutMarks(t *testing.T) {
 	}), 1000, one)
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
-	_, _, _ = r.Next(ctx)
+	_, _, _ = next(ctx, r)
 	_, err = r.AppendMark(nil)
 	require.ErrorIs(t, err, loader.ErrNoMark)
 	require.NoError(t, r.Close())

@@ -36,9 +36,12 @@ func located(err error, from loader.Origin) error {
 // recovered makes a panic of a user's function an error. It is deferred.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = &loader.PanicError{Value: p, Stack: debug.Stack()}
+		*err = panicked(p)
 	}
 }
+
+// panicked is the error of a panic that is under way.
+func panicked(value any) error { return &loader.PanicError{Value: value, Stack: debug.Stack()} }
 
 // call is what a user's function without arguments returns.
 func call[T any](f func() T) (value T, err error) {

@@ -337,7 +337,7 @@ func TestCompositionsOfDamagedMarks(t *testing.T) {
 		r, err := m.s.Open(ctx, pass, 0, nil)
 		require.NoError(t, err)
 		for range rapid.IntRange(0, 20).Draw(t, "items") {
-			_, _, err := r.Next(ctx)
+			_, _, err := next(ctx, r)
 			require.NoError(t, err)
 		}
 		mark := markOf(t, r)
@@ -355,7 +355,7 @@ func TestCompositionsOfDamagedMarks(t *testing.T) {
 		r, err = m.s.Open(ctx, pass, 0, mark)
 		if err == nil {
 			for range 1000 {
-				if _, ok, _ := r.Next(ctx); !ok {
+				if _, ok, _ := next(ctx, r); !ok {
 					break
 				}
 			}

@@ -44,20 +44,31 @@ func (e *encoded[T]) Open(ctx context.Context, pass loader.Pass, shard int, mark
 
 type encodedReader[T any] struct {
 	Reader[T]
-	of *encoded[T]
+	of   *encoded[T]
+	next *sample[T] // that a Next without a result has left over
 }
 
 func (r *encodedReader[T]) Next(ctx context.Context) (loader.Encoder, bool, error) {
-	item, ok, err := r.Reader.Next(ctx)
+	s := r.next
+	if s == nil {
+		s = r.of.sample()
+	}
+	r.next = nil
+	ok, err := r.Reader.Next(ctx, &s.item)
 	if !ok || err != nil {
+		r.next = s
 		return nil, false, err
 	}
-	s, ok := r.of.spare.Get().(*sample[T])
-	if !ok {
-		s = &sample[T]{of: r.of}
-	}
-	s.item = item
 	return s, true, nil
+}
+
+// sample is one to be filled.
+func (e *encoded[T]) sample() *sample[T] {
+	s, ok := e.spare.Get().(*sample[T])
+	if !ok {
+		s = &sample[T]{of: e}
+	}
+	return s
 }
 
 // sample is a value on its way into a row. It is used again for others.

@@ -117,8 +117,9 @@ func ExampleShuffle() {
 	if err != nil {
 		panic(err)
 	}
+	var item stream.Item[int]
 	for range 2 {
-		item, _, _ := r.Next(ctx)
+		_, _ = r.Next(ctx, &item)
 		fmt.Println(item.Value)
 	}
 	mark, _ := r.AppendMark(nil)
@@ -128,7 +129,7 @@ func ExampleShuffle() {
 	if err != nil {
 		panic(err)
 	}
-	item, _, _ := r.Next(ctx)
+	_, _ = r.Next(ctx, &item)
 	fmt.Println(item.Value, r.Close())
 	// Output:
 	// 2

@@ -26,26 +26,27 @@ type filtered[T any] struct {
 	keep func(T) bool
 }
 
-func (f *filtered[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (f *filtered[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
+	calling := false
+	defer func() {
+		if !calling {
+			return
+		}
+		if p := recover(); p != nil {
+			ok, err = false, located(panicked(p), item.Origin)
+		}
+	}()
 	for {
-		item, ok, err = f.Reader.Next(ctx)
-		if !ok || err != nil {
-			return item, false, err
+		if ok, err = f.Reader.Next(ctx, item); !ok || err != nil {
+			return false, err
 		}
-		keep, err := f.call(item.Value)
-		if err != nil {
-			return Item[T]{}, false, located(err, item.Origin)
-		}
-		if keep {
-			return item, true, nil
+		calling = true
+		ok = f.keep(item.Value)
+		if calling = false; ok {
+			return true, nil
 		}
 		if err := ctx.Err(); err != nil { // else an endless stream could be left out for ever
-			return Item[T]{}, false, err
+			return false, err
 		}
 	}
-}
-
-func (f *filtered[T]) call(value T) (keep bool, err error) {
-	defer recovered(&err)
-	return f.keep(value), nil
 }

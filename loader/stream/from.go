@@ -41,17 +41,15 @@ type pulled[T any] struct {
 // looks as if it had come to its end.
 var errIterator = errors.New("stream: the iterator has panicked, or ended its goroutine")
 
-func (p *pulled[T]) Next(context.Context) (Item[T], bool, error) {
+func (p *pulled[T]) Next(_ context.Context, item *Item[T]) (ok bool, err error) {
 	if p.ended != nil {
-		return Item[T]{}, false, p.ended
+		return false, p.ended
 	}
 	p.ended = errIterator
-	value, err, ok := p.next()
+	item.Value, err, ok = p.next()
 	p.ended = nil
-	if !ok || err != nil {
-		return Item[T]{}, false, err
-	}
-	return Item[T]{Value: value}, true, nil
+	item.Origin = loader.Origin{}
+	return ok && err == nil, err
 }
 
 func (p *pulled[T]) AppendMark(dst []byte) ([]byte, error) { return dst, loader.ErrNoMark }
@@ -89,13 +87,13 @@ type sliced[T any] struct {
 	n, share      int // values read, and in all
 }
 
-func (s *sliced[T]) Next(context.Context) (Item[T], bool, error) {
+func (s *sliced[T]) Next(_ context.Context, item *Item[T]) (ok bool, err error) {
 	if s.n == s.share {
-		return Item[T]{}, false, nil
+		return false, nil
 	}
-	value := s.values[s.shard+s.n*s.shards]
+	*item = Item[T]{Value: s.values[s.shard+s.n*s.shards]}
 	s.n++
-	return Item[T]{Value: value}, true, nil
+	return true, nil
 }
 
 func (s *sliced[T]) AppendMark(dst []byte) ([]byte, error) {

@@ -51,20 +51,21 @@ type eventReader struct {
 	closed bool
 }
 
-func (r *eventReader) Next(context.Context) (stream.Item[int], bool, error) {
+func (r *eventReader) Next(_ context.Context, item *stream.Item[int]) (ok bool, err error) {
 	if r.closed {
 		panic("Next of a closed reader")
 	}
 	if r.next == len(r.events) {
-		return stream.Item[int]{}, false, nil
+		return false, nil
 	}
 	r.next++
 	switch e := r.events[r.next-1].(type) {
 	case error:
-		return stream.Item[int]{}, false, e
+		return false, e
 	default:
 		value := e.(int)
-		return stream.Item[int]{Value: value, Origin: loader.Origin{File: "numbers", Record: int64(value)}}, true, nil
+		*item = stream.Item[int]{Value: value, Origin: loader.Origin{File: "numbers", Record: int64(value)}}
+		return true, nil
 	}
 }
 
@@ -81,6 +82,14 @@ func (r *eventReader) Close() error {
 	return nil
 }
 
+// next is r's Next, with the item beside what it returns.
+func next[T any](ctx context.Context, r stream.Reader[T]) (item stream.Item[T], ok bool, err error) {
+	if ok, err = r.Next(ctx, &item); !ok || err != nil {
+		item = stream.Item[T]{}
+	}
+	return item, ok, err
+}
+
 var errBad = errors.New("bad record")
 
 // event is what a Next returned.
@@ -94,9 +103,9 @@ type event[T any] struct {
 func drain[T any](t require.TestingT, r stream.Reader[T], at func(items int)) (events []event[T]) {
 	items := 0
 	for {
-		item, ok, err := r.Next(ctx)
+		item, ok, err := next(ctx, r)
 		if err == nil && !ok {
-			_, ok, err := r.Next(ctx)
+			_, ok, err := next(ctx, r)
 			require.True(t, !ok && err == nil, "an end is an end")
 			if at != nil {
 				at(items)

@@ -191,39 +191,41 @@ func cut(size int64, part, parts int) int64 {
 	return int64(at)
 }
 
-func (r *lineReader) Next(ctx context.Context) (Item[[]byte], bool, error) {
+func (r *lineReader) Next(ctx context.Context, item *Item[[]byte]) (ok bool, err error) {
 	for r.broken == nil && r.part < r.parts {
 		if r.file == nil {
 			if err := r.openPart(ctx); err != nil {
-				return Item[[]byte]{}, false, r.fail(ctx, err)
+				return false, r.fail(ctx, err)
 			}
 		}
-		at := loader.Origin{File: r.file.Name(), Offset: r.offset, Record: r.record}
+		item.Origin = loader.Origin{File: r.file.Name(), Offset: r.offset, Record: r.record}
 		if r.offset < r.end {
 			line, err := r.reader.Line(ctx)
 			if err != io.EOF {
-				return r.line(ctx, line, at, err)
+				err = r.line(ctx, line, item, err)
+				return err == nil, err
 			}
 		}
 		r.closePart()
 		r.part++
 	}
-	return Item[[]byte]{}, false, r.broken
+	return false, r.broken
 }
 
-// line is what Next returns for a line.
-func (r *lineReader) line(ctx context.Context, line []byte, at loader.Origin, err error) (Item[[]byte], bool, error) {
+// line makes an item of a line whose origin it has.
+func (r *lineReader) line(ctx context.Context, line []byte, item *Item[[]byte], err error) error {
 	if _, long := err.(*source.LineError); err != nil && !long {
-		return Item[[]byte]{}, false, r.fail(ctx, err)
+		return r.fail(ctx, err)
 	}
 	r.offset = r.reader.Offset()
 	if r.record >= 0 {
 		r.record++
 	}
 	if err != nil {
-		return Item[[]byte]{}, false, located(err, at)
+		return located(err, item.Origin)
 	}
-	return Item[[]byte]{Value: bytes.Clone(line), Origin: at}, true, nil
+	item.Value = bytes.Clone(line)
+	return nil
 }
 
 // fail breaks the reader, unless it was the call that was cancelled.

@@ -113,7 +113,7 @@ func TestLinesOfFilesThatFail(t *testing.T) {
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
 	for range 2 {
-		_, _, err = r.Next(ctx)
+		_, _, err = next(ctx, r)
 		require.ErrorIs(t, err, os.ErrNotExist)
 	}
 	require.NoError(t, r.Close())
@@ -121,12 +121,12 @@ func TestLinesOfFilesThatFail(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("one\ntwo\nthree\n"), 0o600))
 	r, err = s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
-	_, ok, err := r.Next(ctx)
+	_, ok, err := next(ctx, r)
 	require.True(t, ok && err == nil)
 	mark := markOf(t, r)
 	require.NoError(t, os.Truncate(path, 5))
 	for range 2 {
-		_, ok, err = r.Next(ctx)
+		_, ok, err = next(ctx, r)
 		require.False(t, ok)
 		require.ErrorIs(t, err, source.ErrChanged)
 		require.JSONEq(t, string(mark), string(markOf(t, r)), "no line was lost")
@@ -141,7 +141,7 @@ func TestLinesCancelled(t *testing.T) {
 	cancel()
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
-	_, _, err = r.Next(gone)
+	_, _, err = next(gone, r)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, []string{"one"}, lineTexts(drain(t, r, nil)))
 	require.NoError(t, r.Close())

@@ -25,33 +25,34 @@ func Map[T, U any](s Stream[T], f func(ctx context.Context, value T) (U, error))
 type mapped[T, U any] struct {
 	up Reader[T]
 	f  func(context.Context, T) (U, error)
+	in Item[T]
 }
 
 func (m *mapped[T, U]) AppendMark(dst []byte) ([]byte, error) { return m.up.AppendMark(dst) }
 func (m *mapped[T, U]) Close() error                          { return m.up.Close() }
 
-func (m *mapped[T, U]) Next(ctx context.Context) (Item[U], bool, error) {
+func (m *mapped[T, U]) Next(ctx context.Context, item *Item[U]) (ok bool, err error) {
 	for {
-		item, ok, err := m.up.Next(ctx)
-		if !ok || err != nil {
-			return Item[U]{}, false, err
+		if ok, err = m.up.Next(ctx, &m.in); !ok || err != nil {
+			return false, err
 		}
-		value, err := m.call(ctx, item.Value)
-		if err == nil {
-			return Item[U]{Value: value, Origin: item.Origin}, true, nil
+		if err = m.call(ctx, item); err == nil {
+			return true, nil
 		}
 		if !leavesOut(err) {
-			return Item[U]{}, false, located(err, item.Origin)
+			return false, located(err, m.in.Origin)
 		}
 		if err := ctx.Err(); err != nil { // else f could leave out values for ever
-			return Item[U]{}, false, err
+			return false, err
 		}
 	}
 }
 
-func (m *mapped[T, U]) call(ctx context.Context, value T) (u U, err error) {
+func (m *mapped[T, U]) call(ctx context.Context, item *Item[U]) (err error) {
 	defer recovered(&err)
-	return m.f(ctx, value)
+	item.Origin = m.in.Origin
+	item.Value, err = m.f(ctx, m.in.Value)
+	return err
 }
 
 // MapScratch is Map with scratch memory: f is lent what scratch has made for the reader of
@@ -83,16 +84,13 @@ func MapRand[T, U any](s Stream[T], f func(ctx context.Context, random *rand.Ran
 		if err != nil {
 			return nil, err
 		}
-		source := &rand.PCG{}
 		m := &randomized[T, U]{n: n}
-		key := drawKey(pass, shard, draws)
-		random := rand.New(source)
+		draw := newDraw(pass, shard, draws)
 		m.up = up
 		m.f = func(ctx context.Context, value T) (U, error) {
-			n := m.n
+			draw.seed(m.n)
 			m.n++
-			source.Seed(mix.Hash(key, n), mix.Hash(key, n, 1))
-			return f(ctx, random, value)
+			return f(ctx, draw.random, value)
 		}
 		return m, nil
 	}, needs(f == nil, "MapRand", "f")).as("MapRand")
@@ -108,6 +106,25 @@ type randomized[T, U any] struct {
 
 func (m *randomized[T, U]) AppendMark(dst []byte) ([]byte, error) {
 	return appendNumbered(dst, m.n, m.up)
+}
+
+// draw makes the random numbers of an operator in a pass of a shard, value by value.
+type draw struct {
+	source      rand.PCG
+	random      *rand.Rand // on source
+	first, last uint64     // hashes that lack the value's number
+}
+
+func newDraw(pass loader.Pass, shard, draws int) *draw {
+	key := drawKey(pass, shard, draws)
+	d := &draw{first: mix.Fold(mix.Begin(2), key), last: mix.Fold(mix.Begin(3), key)}
+	d.random = rand.New(&d.source)
+	return d
+}
+
+// seed begins the numbers of value number n.
+func (d *draw) seed(n uint64) {
+	d.source.Seed(mix.Fold(d.first, n), mix.Fold(mix.Fold(d.last, n), 1))
 }
 
 // drawKey is what the random numbers of an operator depend on, in a pass of a shard.

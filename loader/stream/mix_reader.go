@@ -116,7 +116,7 @@ func (r *mixReader[T]) begin(source int, at []byte) error {
 	return nil
 }
 
-func (r *mixReader[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (r *mixReader[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	for !r.ended && r.broken == nil {
 		if !r.choose() {
 			break
@@ -127,16 +127,16 @@ func (r *mixReader[T]) Next(ctx context.Context) (item Item[T], ok bool, err err
 				break
 			}
 		}
-		if item, ok, err = s.up.Next(ctx); err != nil {
-			return item, false, err
+		if ok, err = s.up.Next(ctx, item); err != nil {
+			return false, err
 		}
 		if ok {
 			r.turnOver(s)
-			return item, true, nil
+			return true, nil
 		}
 		r.sourceEnded(r.choice)
 	}
-	return item, false, r.broken
+	return false, r.broken
 }
 
 // choose says whose turn it is, false if nobody's.

@@ -153,7 +153,7 @@ func TestMixShares(t *testing.T) {
 		}
 		given := make([]int, len(c.weights))
 		for n := range c.n {
-			item, _, _ := readers[n%c.shards].Next(ctx)
+			item, _, _ := next(ctx, readers[n%c.shards])
 			i := item.Value
 			given[i]++
 			if quota := c.weights[i] / sum * float64(n+1); math.Abs(float64(given[i])-quota) > c.within {
@@ -245,7 +245,7 @@ func TestMixOfFailures(t *testing.T) {
 	require.NoError(t, err)
 	failed := 0
 	for range 10 {
-		if _, ok, err := r.Next(ctx); !ok {
+		if _, ok, err := next(ctx, r); !ok {
 			require.ErrorIs(t, err, errBad)
 			failed++
 		}

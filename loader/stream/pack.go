@@ -89,26 +89,30 @@ type piece struct {
 	from, n int   // its tokens
 }
 
-func (p *packer[Tok]) Next(ctx context.Context) (Item[Packed[Tok]], bool, error) {
+func (p *packer[Tok]) Next(ctx context.Context, item *Item[Packed[Tok]]) (ok bool, err error) {
 	for {
 		switch {
 		case len(p.ready) > 0:
-			return p.give(), true, nil
+			*item = p.give()
+			return true, nil
 		case p.from < len(p.rest.Value):
 			p.place()
 			continue
 		}
-		item, ok, err := p.next(ctx)
+		p.from = 0
+		ok, err := p.next(ctx, &p.rest)
+		if !ok || err != nil {
+			p.rest = Item[[]Tok]{}
+		}
 		switch {
 		case err != nil:
-			return Item[Packed[Tok]]{}, false, err
+			return false, err
 		case ok:
-			p.rest, p.from = item, 0
-			if len(item.Value) == 0 && ctx.Err() != nil { // else there could be empty ones for ever
-				return Item[Packed[Tok]]{}, false, ctx.Err()
+			if len(p.rest.Value) == 0 && ctx.Err() != nil { // else there could be empty ones for ever
+				return false, ctx.Err()
 			}
 		case len(p.open) == 0:
-			return Item[Packed[Tok]]{}, false, nil
+			return false, nil
 		default:
 			p.ready, p.open = p.open, p.ready // which is empty
 		}

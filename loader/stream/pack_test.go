@@ -168,7 +168,7 @@ func opened[T any](with context.Context, s stream.Stream[T]) func() error {
 		if err != nil {
 			return err
 		}
-		_, _, err = r.Next(with)
+		_, _, err = next(with, r)
 		return errors.Join(err, r.Close())
 	}
 }

@@ -172,7 +172,7 @@ func (p *parallel[T, U]) read(j *job[T, U]) (broken bool) {
 	if j.placed {
 		j.mark, j.lost = p.up.AppendMark(j.mark[:0])
 	}
-	j.item, j.ok, j.err = p.up.Next(p.ctx)
+	j.ok, j.err = p.up.Next(p.ctx, &j.item)
 	return false
 }
 
@@ -211,20 +211,20 @@ func (p *parallel[T, U]) do(j *job[T, U]) {
 	returned = true
 }
 
-func (p *parallel[T, U]) Next(ctx context.Context) (Item[U], bool, error) {
+func (p *parallel[T, U]) Next(ctx context.Context, item *Item[U]) (ok bool, err error) {
 	if p.free == nil {
 		p.start()
 	}
 	for !p.ended {
 		if err := p.wait(ctx); err != nil {
-			return Item[U]{}, false, err
+			return false, err
 		}
-		item, ok, err := p.take()
+		ok, err := p.take(item)
 		if ok || err != nil || p.ended {
-			return item, ok, err
+			return ok, err
 		}
 	}
-	return Item[U]{}, false, p.broken
+	return false, p.broken
 }
 
 // wait is for the next job in order to be done.
@@ -250,7 +250,7 @@ func (p *parallel[T, U]) wait(ctx context.Context) error {
 
 // take is what has become of the job that is done. Neither an item nor an error is one that f has
 // left out, or the end.
-func (p *parallel[T, U]) take() (item Item[U], ok bool, err error) {
+func (p *parallel[T, U]) take(item *Item[U]) (ok bool, err error) {
 	j := p.current
 	p.current = nil
 	if j.placed {
@@ -266,7 +266,7 @@ func (p *parallel[T, U]) take() (item Item[U], ok bool, err error) {
 			p.ended, p.broken = true, err
 		}
 	case j.err == nil:
-		item, ok = Item[U]{Value: j.value, Origin: j.item.Origin}, true
+		*item, ok = Item[U]{Value: j.value, Origin: j.item.Origin}, true
 		p.since++
 	default:
 		p.since++
@@ -276,7 +276,7 @@ func (p *parallel[T, U]) take() (item Item[U], ok bool, err error) {
 	}
 	*j = job[T, U]{done: j.done, mark: j.mark}
 	p.free <- j
-	return item, ok, err
+	return ok, err
 }
 
 func (p *parallel[T, U]) AppendMark(dst []byte) ([]byte, error) {

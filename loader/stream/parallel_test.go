@@ -104,10 +104,10 @@ func TestParallelMapOfBrokenReaders(t *testing.T) {
 		p := stream.ParallelMap(broken, 2, nil2(func(n int) int { return n }))
 		r, err := p.Open(ctx, pass, 0, nil)
 		require.NoError(t, err)
-		_, ok, err := r.Next(ctx)
+		_, ok, err := next(ctx, r)
 		require.True(t, ok && err == nil, name)
 		for range 3 {
-			_, ok, err = r.Next(ctx)
+			_, ok, err = next(ctx, r)
 			require.False(t, ok)
 			require.Error(t, err, name)
 		}
@@ -127,12 +127,12 @@ func TestParallelMapOfBrokenMarks(t *testing.T) {
 		require.NoError(t, err)
 		n := 0
 		for ; ; n++ {
-			if _, _, err = r.Next(ctx); err != nil {
+			if _, _, err = next(ctx, r); err != nil {
 				break
 			}
 		}
 		require.Equal(t, 64, n, name)
-		_, _, again := r.Next(ctx)
+		_, _, again := next(ctx, r)
 		require.Equal(t, err, again)
 		require.NoError(t, r.Close())
 	}
@@ -157,11 +157,11 @@ type breaking struct {
 	n      int
 }
 
-func (b *breaking) Next(ctx context.Context) (stream.Item[int], bool, error) {
+func (b *breaking) Next(ctx context.Context, item *stream.Item[int]) (ok bool, err error) {
 	if b.n++; b.n == 2 {
 		b.breaks()
 	}
-	return b.Reader.Next(ctx)
+	return b.Reader.Next(ctx, item)
 }
 
 // A call of f is under way when all is closed, and one more when a Next is cancelled.
@@ -178,13 +178,13 @@ func TestParallelMapCloses(t *testing.T) {
 		r, err := p.Open(ctx, pass, 0, nil)
 		require.NoError(t, err)
 		for range 5 {
-			_, ok, err := r.Next(ctx)
+			_, ok, err := next(ctx, r)
 			require.True(t, ok && err == nil)
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		for range 2 {
-			_, _, err = r.Next(short)
+			_, _, err = next(short, r)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
 		require.NoError(t, r.Close())
@@ -197,7 +197,7 @@ func TestParallelMapCloses(t *testing.T) {
 		r, err = p.Open(opened, pass, 0, []byte(`{"read":7,"at":null}`))
 		require.NoError(t, err)
 		time.AfterFunc(time.Second, cancel)
-		_, _, err = r.Next(ctx)
+		_, _, err = next(ctx, r)
 		require.ErrorIs(t, err, context.Canceled, "the context of Open has ended")
 		require.NoError(t, r.Close())
 

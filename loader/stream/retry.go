@@ -89,37 +89,43 @@ type retrying[T any] struct {
 	broken  error           // what is returned for ever
 }
 
-func (r *retrying[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (r *retrying[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	if r.broken != nil {
-		return item, false, r.broken
+		return false, r.broken
 	}
 	if r.since >= retryEvery && r.up != nil {
 		r.rebase()
 	}
-	if item, ok, err = r.first(ctx); err != nil && err != loader.Flush {
-		stuck := false
-		err = r.retry(ctx, err, func() (err error) {
-			if err = r.reopen(ctx); err == nil {
-				item, ok, stuck, err = r.try(ctx)
-			}
-			return err
-		})
-		r.settle(err, stuck)
+	if ok, err = r.first(ctx, item); err != nil && err != loader.Flush {
+		ok, err = r.further(ctx, item, err)
 	}
 	if ok && err == nil {
 		r.since++
 	}
-	return item, ok && err == nil, err
+	return ok && err == nil, err
 }
 
 // first is the first attempt.
-func (r *retrying[T]) first(ctx context.Context) (item Item[T], ok bool, err error) {
+func (r *retrying[T]) first(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	if r.up == nil {
 		if err = r.reopen(ctx); err != nil {
-			return item, false, err
+			return false, err
 		}
 	}
-	return r.up.Next(ctx)
+	return r.up.Next(ctx, item)
+}
+
+// further is what comes of all attempts after the first, which has failed with err.
+func (r *retrying[T]) further(ctx context.Context, item *Item[T], err error) (ok bool, _ error) {
+	stuck := false
+	err = r.retry(ctx, err, func() (err error) {
+		if err = r.reopen(ctx); err == nil {
+			ok, stuck, err = r.try(ctx, item)
+		}
+		return err
+	})
+	r.settle(err, stuck)
+	return ok, err
 }
 
 // settle says where up stands after a failure that is not retried.
@@ -154,14 +160,14 @@ func (r *retrying[T]) retry(ctx context.Context, err error, attempt func() error
 
 // try is up's Next, and whether up stands behind a failure where it stood before: then it
 // will not go on.
-func (r *retrying[T]) try(ctx context.Context) (item Item[T], ok, stuck bool, err error) {
+func (r *retrying[T]) try(ctx context.Context, item *Item[T]) (ok, stuck bool, err error) {
 	before, noMark := r.up.AppendMark(nil)
-	item, ok, err = r.up.Next(ctx)
+	ok, err = r.up.Next(ctx, item)
 	if temporary(err) && noMark == nil {
 		behind, noMark := r.up.AppendMark(nil)
 		stuck = noMark == nil && string(before) == string(behind)
 	}
-	return item, ok, stuck, err
+	return ok, stuck, err
 }
 
 // reopen opens the shard at the place where up stands, or would if it had not failed.

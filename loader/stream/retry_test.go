@@ -69,7 +69,7 @@ func TestRetryGivesUp(t *testing.T) {
 		require.NoError(t, err)
 		begin = time.Now()
 		for range 3 {
-			_, _, err = r.Next(ctx)
+			_, _, err = next(ctx, r)
 			require.ErrorAs(t, err, &stayed)
 		}
 		require.Equal(t, 100*time.Millisecond, time.Since(begin), "it is broken, and not tried again")
@@ -80,8 +80,8 @@ func TestRetryGivesUp(t *testing.T) {
 
 type stuckReader struct{}
 
-func (stuckReader) Next(context.Context) (stream.Item[int], bool, error) {
-	return stream.Item[int]{}, false, busy{}
+func (stuckReader) Next(context.Context, *stream.Item[int]) (bool, error) {
+	return false, busy{}
 }
 func (stuckReader) AppendMark(dst []byte) ([]byte, error) { return append(dst, '0'), nil }
 func (stuckReader) Close() error                          { return nil }
@@ -144,7 +144,7 @@ func TestRetryCancelled(t *testing.T) {
 		require.NoError(t, err)
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_, _, err = r.Next(short)
+		_, _, err = next(short, r)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, items(drain(t, r, nil)), 3)
 		require.NoError(t, r.Close())

@@ -89,23 +89,23 @@ func (s *sequence[T]) start(ctx context.Context, mark []byte) error {
 	return nil
 }
 
-func (s *sequence[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (s *sequence[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	for s.part < s.parts && s.failed == nil {
 		if s.up == nil {
 			if err = s.start(ctx, nil); err != nil {
-				return item, false, err
+				return false, err
 			}
 		}
-		if item, ok, err = s.up.Next(ctx); err != nil {
-			return item, false, err
+		if ok, err = s.up.Next(ctx, item); err != nil {
+			return false, err
 		}
 		if ok {
 			s.empty = false
-			return item, true, nil
+			return true, nil
 		}
 		s.turn()
 	}
-	return item, false, s.failed
+	return false, s.failed
 }
 
 // turn closes the part that has ended and goes to the next.

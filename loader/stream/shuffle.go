@@ -3,8 +3,8 @@ package stream
 import (
 	"context"
 	"errors"
-	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/leat-go/leat/loader"
@@ -21,7 +21,7 @@ import (
 func Shuffle[T any](s Stream[T], size int) Stream[T] {
 	draws := s.draws
 	out := then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
-		b := &shuffled[T]{size: int64(size), key: drawKey(pass, shard, draws)}
+		b := &shuffled[T]{size: int64(size), key: mix.Fold(mix.Begin(2), drawKey(pass, shard, draws))}
 		open := func(mark []byte) (Reader[T], error) { return s.open(ctx, pass, shard, mark) }
 		return b, b.start(ctx, open, mark)
 	}, check(size >= 1, "Shuffle", "size", size, "1 or more")).as("Shuffle", uint64(size))
@@ -35,17 +35,20 @@ func Shuffle[T any](s Stream[T], size int) Stream[T] {
 type shuffled[T any] struct {
 	*trail[T]
 	size  int64
-	key   uint64
-	slots []held[T] // size of them, or fewer at the beginning and at the end
-	drawn int64
-	ended bool  // whether there is no more to read
-	kept  int64 // drawn, when the oldest was last looked for
+	key   uint64    // a mix.Hash that only lacks the number of the draw
+	slots []Item[T] // size of them, or fewer at the beginning and at the end
+	// numbers are those of the items in the shard, for as long as it lasts. They lie apart
+	// because they are all looked through now and then.
+	numbers []int64
+	drawn   int64
+	ended   bool  // whether there is no more to read
+	kept    int64 // drawn, when the oldest was last looked for
 }
 
-// held is an item in the buffer.
-type held[T any] struct {
+// heldItem is an item in the buffer, and its number in the shard.
+type heldItem[T any] struct {
 	item   Item[T]
-	number int64 // in the shard
+	number int64
 }
 
 type shuffledMark struct {
@@ -69,9 +72,9 @@ func (b *shuffled[T]) start(ctx context.Context, open func([]byte) (Reader[T], e
 	if err := parse("Shuffle", mark, &m); err != nil {
 		return err
 	}
-	slots := map[int64]held[T]{} // a slice would be as large as the mark says
+	slots := map[int64]heldItem[T]{} // a slice would be as large as the mark says
 	t, err := openTrail(ctx, "Shuffle", open, m.trailMark, every, func(number int64, item Item[T]) error {
-		slots[b.place(number)] = held[T]{item: item, number: number}
+		slots[b.place(number)] = heldItem[T]{item: item, number: number}
 		return nil
 	})
 	if err != nil {
@@ -94,12 +97,12 @@ func (b *shuffled[T]) place(number int64) int64 {
 
 // draw is the slot of n that draw k takes.
 func (b *shuffled[T]) draw(k, n int64) int64 {
-	hi, _ := bits.Mul64(mix.Hash(b.key, uint64(k)), uint64(n))
+	hi, _ := bits.Mul64(mix.Fold(b.key, uint64(k)), uint64(n))
 	return int64(hi)
 }
 
 // restore makes the buffer of what its slots held when the last item was read.
-func (b *shuffled[T]) restore(slots map[int64]held[T], drawn int64) error {
+func (b *shuffled[T]) restore(slots map[int64]heldItem[T], drawn int64) error {
 	n := min(b.items, b.size)
 	if int64(len(slots)) != n {
 		return errors.New("the items that it is to read again are not all that it holds")
@@ -109,7 +112,8 @@ func (b *shuffled[T]) restore(slots map[int64]held[T], drawn int64) error {
 		return errors.New("it has drawn more or fewer items than it can have")
 	}
 	for i := range n {
-		b.slots = append(b.slots, slots[i])
+		b.slots = append(b.slots, slots[i].item)
+		b.numbers = append(b.numbers, slots[i].number)
 	}
 	b.ended = drawn > b.drawn
 	for b.drawn < drawn {
@@ -118,32 +122,35 @@ func (b *shuffled[T]) restore(slots map[int64]held[T], drawn int64) error {
 	return nil
 }
 
-func (b *shuffled[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (b *shuffled[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	for !b.ended {
-		item, ok, err = b.trail.next(ctx)
+		ok, err = b.trail.next(ctx, item)
 		switch {
 		case err != nil:
-			return Item[T]{}, false, err
+			return false, err
 		case !ok:
 			b.ended = true
 		case int64(len(b.slots)) < b.size:
-			b.slots = append(b.slots, held[T]{item: item, number: b.items - 1})
+			b.slots = append(b.slots, *item)
+			b.numbers = append(b.numbers, b.items-1)
 		default:
-			b.exchange(&item)
-			return item, true, nil
+			b.exchange(item)
+			return true, nil
 		}
 	}
 	if len(b.slots) == 0 {
-		return Item[T]{}, false, nil
+		return false, nil
 	}
-	return b.take(), true, nil
+	*item = b.take()
+	return true, nil
 }
 
 // exchange draws an item and puts the one that was read last in its place.
 func (b *shuffled[T]) exchange(item *Item[T]) {
-	slot := &b.slots[b.draw(b.drawn, b.size)]
-	slot.item, *item = *item, slot.item
-	slot.number = b.items - 1
+	i := b.draw(b.drawn, b.size)
+	slot := &b.slots[i]
+	*slot, *item = *item, *slot
+	b.numbers[i] = b.items - 1
 	b.drawn++
 	if b.drawn-b.kept >= b.every {
 		b.kept = b.drawn
@@ -152,22 +159,16 @@ func (b *shuffled[T]) exchange(item *Item[T]) {
 }
 
 // oldest is the number of the oldest item in the buffer.
-func (b *shuffled[T]) oldest() int64 {
-	oldest := int64(math.MaxInt64)
-	for i := range b.slots {
-		oldest = min(oldest, b.slots[i].number)
-	}
-	return oldest
-}
+func (b *shuffled[T]) oldest() int64 { return slices.Min(b.numbers) }
 
 // take draws one of the items that are left when there are no more. From then on nothing
 // is forgotten, as restore begins with what was in the buffer then.
 func (b *shuffled[T]) take() Item[T] {
 	last := len(b.slots) - 1
 	i := b.draw(b.drawn, int64(len(b.slots)))
-	out := b.slots[i].item
+	out := b.slots[i]
 	b.slots[i] = b.slots[last]
-	b.slots[last] = held[T]{}
+	b.slots[last] = Item[T]{}
 	b.slots = b.slots[:last]
 	b.drawn++
 	return out

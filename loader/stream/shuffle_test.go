@@ -102,7 +102,7 @@ func TestShufflePassesOverFailures(t *testing.T) {
 		r, err := s.Open(ctx, pass, 0, nil)
 		require.NoError(t, err)
 		for n := 0; n <= k; {
-			_, ok, err := r.Next(ctx)
+			_, ok, err := next(ctx, r)
 			require.True(t, ok || err != nil)
 			if ok {
 				n++
@@ -141,7 +141,7 @@ func TestShuffleMarkIsSmall(t *testing.T) {
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
 	for range 50_000 {
-		_, _, err := r.Next(ctx)
+		_, _, err := next(ctx, r)
 		require.NoError(t, err)
 	}
 	mark := markOf(t, r)

@@ -19,10 +19,12 @@ type Item[T any] struct {
 // Reader reads a shard of a Stream, item by item. It is for one goroutine. The rules are
 // those of loader.ShardReader.
 type Reader[T any] interface {
-	// Next returns the next item, or false at the end of the shard. After an error that is
-	// not false the call after it goes on with the next record; where that is impossible it
-	// returns the error again. The error loader.Flush is no failure.
-	Next(ctx context.Context) (item Item[T], ok bool, err error)
+	// Next sets item to the next one, or returns false at the end of the shard. After an
+	// error the call after it goes on with the next record; where that is impossible it
+	// returns the error again. The error loader.Flush is no failure. Where it returns false
+	// or an error, what item holds says nothing. The memory of item is the caller's: the
+	// reader keeps no pointer to it.
+	Next(ctx context.Context, item *Item[T]) (ok bool, err error)
 	// AppendMark appends to dst the mark of the place behind what Next returned last: a
 	// JSON value, not null. loader.ErrNoMark says that the place has none.
 	AppendMark(dst []byte) ([]byte, error)
@@ -124,13 +126,17 @@ func (s Stream[T]) Items(ctx context.Context, pass loader.Pass, shard int) iter.
 			}
 		}()
 		for {
-			item, ok, err := r.Next(ctx)
+			var item Item[T]
+			ok, err := r.Next(ctx, &item)
 			switch {
 			case err == loader.Flush:
 				continue
-			case err == nil && !ok:
+			case err != nil:
+				item = Item[T]{}
+			case !ok:
 				return
-			case !yield(item, err):
+			}
+			if !yield(item, err) {
 				yield = nil // the loop has ended
 				return
 			}
@@ -177,13 +183,13 @@ type guard[T any] struct {
 	ended bool
 }
 
-func (g *guard[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (g *guard[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	if g.ended {
-		return item, false, nil
+		return false, nil
 	}
-	item, ok, err = g.Reader.Next(ctx)
+	ok, err = g.Reader.Next(ctx, item)
 	g.ended = !ok && err == nil
-	return item, ok, err
+	return ok && err == nil, err
 }
 
 func (g *guard[T]) AppendMark(dst []byte) ([]byte, error) {

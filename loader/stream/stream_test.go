@@ -170,11 +170,11 @@ func TestConcatFailsToOpen(t *testing.T) {
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
 	for range 2 {
-		_, ok, err := r.Next(ctx)
+		_, ok, err := next(ctx, r)
 		require.True(t, ok && err == nil)
 	}
 	for range 3 {
-		_, ok, err := r.Next(ctx)
+		_, ok, err := next(ctx, r)
 		require.False(t, ok)
 		require.ErrorIs(t, err, errBad)
 	}
@@ -201,7 +201,7 @@ func TestFromSeqs(t *testing.T) {
 	} {
 		r, err := over.Open(ctx, pass, 0, nil)
 		require.NoError(t, err, name)
-		_, _, err = r.Next(ctx)
+		_, _, err = next(ctx, r)
 		_, noMark := r.AppendMark(nil)
 		require.True(t, errors.Is(err, errBad) || err == nil, name)
 		require.ErrorIs(t, noMark, loader.ErrNoMark, name)
@@ -231,7 +231,7 @@ func TestFailuresToOpenStay(t *testing.T) {
 		require.NoError(t, err)
 		failed := 0
 		for range 12 {
-			if _, ok, err := r.Next(ctx); err != nil {
+			if _, ok, err := next(ctx, r); err != nil {
 				failed++
 			} else {
 				require.Zero(t, failed, name)
@@ -251,9 +251,9 @@ func TestFromSeqsPanics(t *testing.T) {
 	})
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
-	require.PanicsWithError(t, errBad.Error(), func() { _, _, _ = r.Next(ctx) })
+	require.PanicsWithError(t, errBad.Error(), func() { _, _, _ = next(ctx, r) })
 	for range 2 {
-		_, ok, err := r.Next(ctx)
+		_, ok, err := next(ctx, r)
 		require.False(t, ok)
 		require.ErrorContains(t, err, "panicked")
 	}
@@ -314,8 +314,8 @@ func TestReadersThatBreakTheRules(t *testing.T) {
 
 type badMark string
 
-func (badMark) Next(context.Context) (stream.Item[int], bool, error) {
-	return stream.Item[int]{}, false, nil
+func (badMark) Next(context.Context, *stream.Item[int]) (bool, error) {
+	return false, nil
 }
 func (m badMark) AppendMark(dst []byte) ([]byte, error) { return append(dst, m...), nil }
 func (badMark) Close() error                            { return nil }

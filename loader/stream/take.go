@@ -34,15 +34,15 @@ type taking[T any] struct {
 	taken, share uint64
 }
 
-func (t *taking[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (t *taking[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	if t.taken >= t.share {
-		return item, false, nil
+		return false, nil
 	}
-	item, ok, err = t.Reader.Next(ctx)
+	ok, err = t.Reader.Next(ctx, item)
 	if ok && err == nil {
 		t.taken++
 	}
-	return item, ok, err
+	return ok, err
 }
 
 func (t *taking[T]) AppendMark(dst []byte) ([]byte, error) {
@@ -66,15 +66,15 @@ type skipping[T any] struct {
 	skipped, share uint64
 }
 
-func (s *skipping[T]) Next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (s *skipping[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	for {
-		item, ok, err = s.Reader.Next(ctx)
+		ok, err = s.Reader.Next(ctx, item)
 		if !ok || err != nil || s.skipped >= s.share {
-			return item, ok, err
+			return ok, err
 		}
 		s.skipped++
 		if err := ctx.Err(); err != nil {
-			return Item[T]{}, false, err
+			return false, err
 		}
 	}
 }

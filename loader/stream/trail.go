@@ -66,14 +66,14 @@ func noMarks[T any](up Reader[T]) (err error) {
 }
 
 // next is up's Next, counted.
-func (t *trail[T]) next(ctx context.Context) (item Item[T], ok bool, err error) {
+func (t *trail[T]) next(ctx context.Context, item *Item[T]) (ok bool, err error) {
 	if t.ended {
-		return item, false, nil
+		return false, nil
 	}
 	if t.items-t.places[len(t.places)-1].items >= t.every {
 		t.keepPlace()
 	}
-	item, ok, err = t.up.Next(ctx)
+	ok, err = t.up.Next(ctx, item)
 	switch {
 	case err == loader.Flush:
 	case err != nil:
@@ -85,7 +85,7 @@ func (t *trail[T]) next(ctx context.Context) (item Item[T], ok bool, err error) 
 		t.passed(t.failed)
 		t.ended = true
 	}
-	return item, ok && err == nil, err
+	return ok && err == nil, err
 }
 
 // passed counts records that failed behind the last item.
@@ -215,6 +215,7 @@ func (m trailMark) check(operator string) ([]byte, error) {
 
 // again reads what lies between m's place and its end.
 func (t *trail[T]) again(ctx context.Context, operator string, m trailMark, each func(int64, Item[T]) error) error {
+	var item Item[T]
 	for i := range m.Read + 1 {
 		if len(m.Failed) > 0 && m.Failed[0][0] == i {
 			if err := t.pass(ctx, operator, m.Failed[0][1]); err != nil {
@@ -225,8 +226,7 @@ func (t *trail[T]) again(ctx context.Context, operator string, m trailMark, each
 		if i == m.Read {
 			break
 		}
-		item, err := t.read(ctx, operator)
-		if err != nil {
+		if err := t.read(ctx, operator, &item); err != nil {
 			return err
 		}
 		if err := each(t.items-1, item); err != nil {
@@ -238,10 +238,11 @@ func (t *trail[T]) again(ctx context.Context, operator string, m trailMark, each
 
 // pass passes over n records that failed when they were first read.
 func (t *trail[T]) pass(ctx context.Context, operator string, n int64) error {
+	var item Item[T]
 	for range n {
-		_, ok, err := t.up.Next(ctx)
+		ok, err := t.up.Next(ctx, &item)
 		for err == loader.Flush {
-			_, ok, err = t.up.Next(ctx)
+			ok, err = t.up.Next(ctx, &item)
 		}
 		if err == nil && !ok {
 			return &MarkError{Operator: operator, Err: errOtherData}
@@ -255,19 +256,19 @@ func (t *trail[T]) pass(ctx context.Context, operator string, n int64) error {
 }
 
 // read is the next item, which was there when it was first read.
-func (t *trail[T]) read(ctx context.Context, operator string) (Item[T], error) {
+func (t *trail[T]) read(ctx context.Context, operator string, item *Item[T]) error {
 	for {
-		item, ok, err := t.next(ctx)
+		ok, err := t.next(ctx, item)
 		switch {
 		case ctx.Err() != nil:
-			return item, ctx.Err()
+			return ctx.Err()
 		case err == loader.Flush:
 		case err != nil:
-			return item, fmt.Errorf("stream: %s: a record can't be read again: %w", operator, err)
+			return fmt.Errorf("stream: %s: a record can't be read again: %w", operator, err)
 		case !ok:
-			return item, &MarkError{Operator: operator, Err: errOtherData}
+			return &MarkError{Operator: operator, Err: errOtherData}
 		default:
-			return item, nil
+			return nil
 		}
 	}
 }
@@ -277,8 +278,9 @@ func (t *trail[T]) Close() error { return t.up.Close() }
 
 // passOver reads n items again, and drops them and the failures between them.
 func passOver[T any](ctx context.Context, operator string, up Reader[T], n int64) error {
+	var item Item[T]
 	for failures := 0; n > 0; {
-		_, ok, err := up.Next(ctx)
+		ok, err := up.Next(ctx, &item)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -14,11 +14,10 @@ import (
 // one can't be read, the one beside it is left out too. loader.Skip, other errors and panics
 // of f are treated as by Map. A Flush of b is not passed on.
 func Zip[A, B, C any](a Stream[A], b Stream[B], f func(ctx context.Context, a A, b B) (C, error)) Stream[C] {
-	open := func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[pair[A, B]], error) {
-		return openZip(ctx, a, b, pass, shard, mark)
+	open := func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[C], error) {
+		return openZip(ctx, a, b, f, pass, shard, mark)
 	}
-	pairs := then(joined("Zip", a, b, 1), open, needs(f == nil, "Zip", "f")).as("Zip")
-	return Map(pairs, func(ctx context.Context, p pair[A, B]) (C, error) { return f(ctx, p.a, p.b) })
+	return then(joined("Zip", a, b, 1), open, needs(f == nil, "Zip", "f")).as("Zip")
 }
 
 // UnevenError is a shard in which one stream of a Zip ends before the other.
@@ -34,14 +33,12 @@ func (e *UnevenError) Error() string {
 	return fmt.Sprintf("stream: Zip: in shard %d stream %d has more values than the other", e.Shard, e.Longer)
 }
 
-type pair[A, B any] struct {
-	a A
-	b B
-}
-
-type zipped[A, B any] struct {
+type zipped[A, B, C any] struct {
+	f     func(context.Context, A, B) (C, error)
 	a     Reader[A]
 	b     Reader[B]
+	inA   Item[A]
+	inB   Item[B]
 	shard int
 	// owed is how many records of b stand beside those of a that have failed.
 	owed int
@@ -56,7 +53,9 @@ type zipMark struct {
 	B raw `json:"b"`
 }
 
-func openZip[A, B any](ctx context.Context, a Stream[A], b Stream[B], pass loader.Pass, shard int, mark []byte) (*zipped[A, B], error) {
+func openZip[A, B, C any](ctx context.Context, a Stream[A], b Stream[B], f func(context.Context, A, B) (C, error),
+	pass loader.Pass, shard int, mark []byte,
+) (*zipped[A, B, C], error) {
 	var atA, atB []byte
 	if mark != nil {
 		var m zipMark
@@ -75,60 +74,83 @@ func openZip[A, B any](ctx context.Context, a Stream[A], b Stream[B], pass loade
 	if err != nil {
 		return nil, err
 	}
-	z := &zipped[A, B]{a: readerA, shard: shard}
+	z := &zipped[A, B, C]{f: f, a: readerA, shard: shard}
 	return z, orClose(readerA, func() (err error) {
 		z.b, err = b.open(ctx, pass, shard, atB)
 		return err
 	})
 }
 
-func (z *zipped[A, B]) Next(ctx context.Context) (Item[pair[A, B]], bool, error) {
-	var none Item[pair[A, B]]
-	if z.ended {
-		return none, false, z.uneven
+func (z *zipped[A, B, C]) Next(ctx context.Context, item *Item[C]) (ok bool, err error) {
+	for {
+		if ok, err = z.both(ctx); !ok || err != nil {
+			return false, err
+		}
+		if err = z.call(ctx, item); err == nil {
+			return true, nil
+		}
+		if !leavesOut(err) {
+			return false, located(err, z.inA.Origin)
+		}
+		if err := ctx.Err(); err != nil { // else f could leave out values for ever
+			return false, err
+		}
 	}
-	a, okA, err := z.a.Next(ctx)
+}
+
+func (z *zipped[A, B, C]) call(ctx context.Context, item *Item[C]) (err error) {
+	defer recovered(&err)
+	item.Origin = z.inA.Origin
+	item.Value, err = z.f(ctx, z.inA.Value, z.inB.Value)
+	return err
+}
+
+// both reads the next of a and that of b.
+func (z *zipped[A, B, C]) both(ctx context.Context) (ok bool, err error) {
+	if z.ended {
+		return false, z.uneven
+	}
+	okA, err := z.a.Next(ctx, &z.inA)
 	if err != nil {
 		if err != loader.Flush {
 			z.owed++
 			z.unsettled = true
 		}
-		return none, false, err
+		return false, err
 	}
 	for ; z.owed > 0; z.owed-- {
-		if _, ok, err := z.second(ctx); !ok && err == nil {
+		if ok, err := z.second(ctx); !ok && err == nil {
 			break
 		}
 	}
-	b, okB, err := z.second(ctx)
+	okB, err := z.second(ctx)
 	if err != nil {
 		z.unsettled = true
-		return none, false, err
+		return false, err
 	}
 	z.unsettled = false
 	switch {
 	case okA && okB:
-		return Item[pair[A, B]]{Value: pair[A, B]{a.Value, b.Value}, Origin: a.Origin}, true, nil
+		return true, nil
 	case okA:
 		z.uneven = &UnevenError{Shard: z.shard, Longer: 0}
 	case okB:
 		z.uneven = &UnevenError{Shard: z.shard, Longer: 1}
 	}
 	z.ended = true
-	return none, false, z.uneven
+	return false, z.uneven
 }
 
-// second is the next of b.
-func (z *zipped[A, B]) second(ctx context.Context) (Item[B], bool, error) {
+// second reads the next of b.
+func (z *zipped[A, B, C]) second(ctx context.Context) (ok bool, err error) {
 	for {
-		item, ok, err := z.b.Next(ctx)
-		if err != loader.Flush {
-			return item, ok, err
+		if ok, err = z.b.Next(ctx, &z.inB); err != loader.Flush {
+			return ok, err
 		}
 	}
 }
 
-func (z *zipped[A, B]) AppendMark(dst []byte) ([]byte, error) {
+func (z *zipped[A, B, C]) AppendMark(dst []byte) ([]byte, error) {
 	if z.unsettled || z.uneven != nil {
 		return dst, loader.ErrNoMark
 	}
@@ -143,4 +165,4 @@ func (z *zipped[A, B]) AppendMark(dst []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-func (z *zipped[A, B]) Close() error { return errors.Join(z.a.Close(), z.b.Close()) }
+func (z *zipped[A, B, C]) Close() error { return errors.Join(z.a.Close(), z.b.Close()) }

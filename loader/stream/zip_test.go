@@ -62,8 +62,8 @@ func TestZipOfFailures(t *testing.T) {
 
 	r, err := s.Open(ctx, pass, 0, nil)
 	require.NoError(t, err)
-	_, _, _ = r.Next(ctx)
-	_, _, err = r.Next(ctx)
+	_, _, _ = next(ctx, r)
+	_, _, err = next(ctx, r)
 	require.ErrorIs(t, err, errBad)
 	_, err = r.AppendMark(nil)
 	require.ErrorIs(t, err, loader.ErrNoMark, "whether the failure cost a record is not known yet")
@@ -78,11 +78,11 @@ func TestZipUneven(t *testing.T) {
 		r, err := s.Open(ctx, pass, 0, nil)
 		require.NoError(t, err)
 		for range min(c.a, c.b) {
-			_, ok, err := r.Next(ctx)
+			_, ok, err := next(ctx, r)
 			require.True(t, ok && err == nil)
 		}
 		for range 2 {
-			_, ok, err := r.Next(ctx)
+			_, ok, err := next(ctx, r)
 			require.False(t, ok)
 			var uneven *stream.UnevenError
 			require.ErrorAs(t, err, &uneven)

@@ -19,9 +19,16 @@ func Word(x uint64) uint64 {
 // Hash folds words, in order, into one. Hash of n words and of n+1 words are
 // unrelated, so that callers may tell uses apart by arity.
 func Hash(words ...uint64) uint64 {
-	h := Word(golden * uint64(len(words)))
+	h := Begin(len(words))
 	for _, w := range words {
-		h = Word((h ^ w) + golden)
+		h = Fold(h, w)
 	}
 	return h
 }
+
+// Begin is a Hash of so many words before the first, and Fold takes one more. Where the
+// first words stay the same their part need be done only once.
+func Begin(words int) uint64 { return Word(golden * uint64(words)) }
+
+// Fold takes a word into a hash that Begin has begun.
+func Fold(h, word uint64) uint64 { return Word((h ^ word) + golden) }
