@@ -36,6 +36,8 @@ const (
 	CaptureActive = driver.CaptureActive
 )
 
+const opCapture = "Capture"
+
 // Capture calls body and makes a Graph of the work that it submits to s, which is kept
 // instead of run. So is the work of every stream that waits in body for an event recorded
 // in body, from that wait on; s must wait for it again before body returns. The caller
@@ -49,14 +51,16 @@ const (
 //   - Alloc, AllocHost, RegisterHost, Instantiate and Update, and the Close of memory, of
 //     an Exec and of captured streams;
 //   - a Wait for an event that was not recorded in body;
+//   - work, and a Record or Wait, on a stream of the device that isn't captured: it would
+//     happen at the capture and at no launch;
 //   - copies from and to host memory that isn't pinned;
 //   - Exec.Launch on a captured stream;
 //   - a wait by another device's stream.
 //
-// The first two rows hold for the goroutine that captures: others go on as always, a
-// pipeline beside it included, unless they ask about a captured stream or event or
-// synchronise the device, which spoils the capture too. Other goroutines may submit to
-// the captured streams.
+// The first two rows, and that on other streams, hold for the goroutine that captures:
+// others go on as always, a pipeline beside it included, unless they ask about a captured
+// stream or event or synchronise the device, which spoils the capture too. Other
+// goroutines may submit to the captured streams.
 //
 // Capture on a captured stream is refused too, with CaptureActive, and spoils nothing.
 //
@@ -64,7 +68,7 @@ const (
 // left of the capture. Afterwards the streams are usable, whatever happened; an event
 // recorded in body is usable when it is recorded again.
 func (s *Stream) Capture(body func() error) (*Graph, error) {
-	const op = "Capture"
+	const op = opCapture
 	if body == nil {
 		return nil, s.dev.invalid(op, "no function to capture")
 	}
@@ -95,19 +99,26 @@ func (s *Stream) capture(drv driver.Grapher, body func() error) (driver.Graph, e
 	if err := drv.BeginCapture(s.h); err != nil {
 		return 0, err
 	}
+	b := s.dev.bodies.begin()
 	returned := false
 	defer func() {
 		if !returned {
+			_ = s.dev.bodies.end(b)
 			discard(drv, s.h)
 		}
 	}()
 	err := body()
 	returned = true
+	astray := s.dev.bodies.end(b)
 	if err != nil {
 		discard(drv, s.h)
 		return 0, err
 	}
-	return drv.EndCapture(s.h)
+	h, err := drv.EndCapture(s.h)
+	if astray == nil || err != nil {
+		return h, err
+	}
+	return 0, errors.Join(s.spoilt(opCapture, astray), drv.FreeGraph(h))
 }
 
 // discard ends a capture of which nothing is wanted.

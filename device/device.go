@@ -73,6 +73,7 @@ type Device struct {
 	observer driver.Observer
 	closing  closing
 	blocks   held
+	bodies   bodies
 	ended    atomic.Bool // Close is done, with or without an error
 
 	mu    sync.Mutex

@@ -133,7 +133,7 @@ func (x *Exec) Launch(s *Stream) error {
 	if s.dev != x.dev {
 		return s.dev.invalid(op, "the graph belongs to "+x.dev.seenFrom(s.dev))
 	}
-	if err := s.open(op); err != nil {
+	if err := s.submits(op); err != nil {
 		return err
 	}
 	x.mu.Lock()

@@ -96,6 +96,14 @@ func (s *Stream) uses(op string, v View) error {
 	return s.open(op)
 }
 
+// works is uses for work that is submitted to s.
+func (s *Stream) works(op string, v View) error {
+	if err := v.usable(op, s.dev); err != nil {
+		return err
+	}
+	return s.submits(op)
+}
+
 // Record marks in e, an event of the stream's device, the work submitted to s so
 // far.
 func (s *Stream) Record(e *Event) error {
@@ -105,7 +113,7 @@ func (s *Stream) Record(e *Event) error {
 	if e.dev != s.dev {
 		return s.dev.invalid("Record", errForeignEvent)
 	}
-	if err := s.open("Record"); err != nil {
+	if err := s.submits("Record"); err != nil {
 		return err
 	}
 	if err := e.open("Record"); err != nil {
@@ -136,7 +144,13 @@ func (s *Stream) Wait(e *Event) error {
 			Hint: fmt.Sprintf("stream %q would wait for event %q and find nothing to wait for", s.name, e.name)}
 	}
 	if e.dev == s.dev {
-		return s.dev.drv.Wait(s.h, e.h)
+		if err := s.dev.drv.Wait(s.h, e.h); err != nil {
+			return err
+		}
+		if _, capturing := s.dev.bodies.own(); !capturing {
+			return nil
+		}
+		return s.astray("Wait") // it is captured by now, if e is
 	}
 	peer, ok := s.dev.peer(e.dev)
 	if !ok {
@@ -176,7 +190,7 @@ func (s *Stream) CopyH2D(dst View, src []byte) error {
 	if err := s.sameLength("CopyH2D", dst, int64(len(src))); err != nil || len(src) == 0 {
 		return err
 	}
-	if err := s.uses("CopyH2D", dst); err != nil {
+	if err := s.works("CopyH2D", dst); err != nil {
 		return err
 	}
 	return s.dev.drv.CopyH2D(s.h, dst.addr, src)
@@ -188,7 +202,7 @@ func (s *Stream) CopyD2H(dst []byte, src View) error {
 	if err := s.sameLength("CopyD2H", src, int64(len(dst))); err != nil || len(dst) == 0 {
 		return err
 	}
-	if err := s.uses("CopyD2H", src); err != nil {
+	if err := s.works("CopyD2H", src); err != nil {
 		return err
 	}
 	return s.dev.drv.CopyD2H(s.h, dst, src.addr)
@@ -204,7 +218,7 @@ func (s *Stream) CopyD2D(dst, src View) error {
 }
 
 func (s *Stream) copyD2D(op string, dst, src View) error {
-	if err := s.uses(op, dst); err != nil {
+	if err := s.works(op, dst); err != nil {
 		return err
 	}
 	if err := s.uses(op, src); err != nil {
@@ -247,7 +261,7 @@ func (s *Stream) CopyPeer(dst, src View) error {
 			return err
 		}
 	}
-	if err := s.open(op); err != nil {
+	if err := s.submits(op); err != nil {
 		return err
 	}
 	return peer.CopyPeer(s.h, dst.place(), src.place(), src.bytes)
@@ -258,7 +272,7 @@ func (s *Stream) Memset(dst View, value byte) error {
 	if dst.bytes == 0 {
 		return nil
 	}
-	if err := s.uses("Memset", dst); err != nil {
+	if err := s.works("Memset", dst); err != nil {
 		return err
 	}
 	return s.dev.drv.Memset(s.h, dst.addr, value, dst.bytes)
@@ -271,7 +285,7 @@ func (s *Stream) HostFunc(f func()) error {
 	if f == nil {
 		return s.dev.invalid("HostFunc", "no function to run")
 	}
-	if err := s.open("HostFunc"); err != nil {
+	if err := s.submits("HostFunc"); err != nil {
 		return err
 	}
 	return s.dev.drv.HostFunc(s.h, f)
@@ -282,7 +296,7 @@ func (s *Stream) HostFunc(f func()) error {
 // accepts, or if memory among its arguments belongs to another device or was closed;
 // nothing is submitted then.
 func (s *Stream) Launch(l *Launch) error {
-	if err := s.open("Launch"); err != nil {
+	if err := s.submits("Launch"); err != nil {
 		return err
 	}
 	if l == nil {

@@ -60,6 +60,11 @@ func graphRefusals(f *fixture) {
 		"Instantiate":                           {func() error { _, err := g.Instantiate(); return err }, device.CaptureUnsupported},
 		"an update":                             {func() error { return x.Update(g) }, device.CaptureUnsupported},
 		"Close of an exec":                      {x.Close, device.CaptureUnsupported},
+		"work on a stream that is not captured": {func() error { return other.Memset(v, 1) }, device.CaptureUnsupported},
+		"a kernel on such a stream":             {func() error { return other.Launch(add(v, 1)) }, device.CaptureUnsupported},
+		"a graph on such a stream":              {func() error { return x.Launch(other) }, device.CaptureUnsupported},
+		"a record on such a stream":             {func() error { return other.Record(outside) }, device.CaptureUnsupported},
+		"a wait on such a stream":               {func() error { return other.Wait(outside) }, device.CaptureUnsupported},
 		"launching a graph":                     {func() error { return x.Launch(s) }, device.CaptureUnsupported},
 	} {
 		var refused error

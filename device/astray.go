@@ -1,0 +1,108 @@
+package device
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leat-go/leat/device/internal/goid"
+)
+
+// Work that the body of a Capture submits to a stream that is not captured runs at once,
+// and is missing from the graph: it would run at the capture and at no launch. No driver
+// minds. Nobody who captures a step means it, so it is refused here.
+
+// bodies are those of the captures of a device. While there are none a call pays for one
+// atomic load.
+type bodies struct {
+	active atomic.Int32
+
+	mu   sync.Mutex
+	list []*body
+}
+
+// A body is one under way.
+type body struct {
+	owner  uint64 // the goroutine
+	astray error  // the first call that was refused, nil if none was
+}
+
+func (bs *bodies) begin() *body {
+	b := &body{owner: goid.Current()}
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.list = append(bs.list, b)
+	bs.active.Add(1)
+	return b
+}
+
+// end is the first call of b that was refused.
+func (bs *bodies) end(b *body) error {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.list = slices.DeleteFunc(bs.list, func(o *body) bool { return o == b })
+	bs.active.Add(-1)
+	return b.astray
+}
+
+// own is why the capture of the calling goroutine fails, nil if it doesn't yet; false if
+// the goroutine captures nothing.
+func (bs *bodies) own() (astray error, capturing bool) {
+	if bs.active.Load() == 0 {
+		return nil, false
+	}
+	who := goid.Current()
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	i := slices.IndexFunc(bs.list, func(b *body) bool { return b.owner == who })
+	if i < 0 {
+		return nil, false
+	}
+	return bs.list[i].astray, true
+}
+
+// spoil makes the captures of the calling goroutine fail by err.
+func (bs *bodies) spoil(err error) {
+	who := goid.Current()
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	for _, b := range bs.list {
+		if b.owner == who && b.astray == nil {
+			b.astray = err
+		}
+	}
+}
+
+// submits refuses op on a closed stream, and in a capture's body on one that isn't
+// captured.
+func (s *Stream) submits(op string) error {
+	if err := s.open(op); err != nil {
+		return err
+	}
+	before, capturing := s.dev.bodies.own()
+	switch {
+	case !capturing:
+		return nil
+	case before != nil:
+		return s.spoilt(op, before)
+	}
+	return s.astray(op)
+}
+
+// astray refuses op, by a goroutine that captures, on a stream that isn't captured.
+func (s *Stream) astray(op string) error {
+	captured, err := s.Capturing()
+	if err != nil || captured {
+		return err
+	}
+	err = &Error{Op: op, Device: s.dev.name, Err: CaptureUnsupported, Hint: fmt.Sprintf(
+		"stream %q is not captured, so that this would happen now and at no launch of the graph: use the captured stream, or wait for an event that is recorded in it", s.name)}
+	s.dev.bodies.spoil(err)
+	return err
+}
+
+// spoilt is the error of op in a capture that an earlier call has spoilt, or at its end.
+func (s *Stream) spoilt(op string, astray error) error {
+	return &Error{Op: op, Device: s.dev.name, Err: CaptureInvalidated, Hint: astray.Error()}
+}
