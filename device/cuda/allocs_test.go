@@ -4,7 +4,9 @@ package cuda
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -89,16 +91,32 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// What a call costs beside others, with a driver that does nothing: the goroutines share
+// the device, and each has a stream and an event of its own.
 func BenchmarkRecord(b *testing.B) {
-	d := openStub(b)
-	s, e := driver.Stream(0x10), driver.Event(0x20)
-	d.streams.put(s, &stream{owned: true})
-	d.events.put(e, &event{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := d.Record(e, s); err != nil {
-			b.Fatal(err)
-		}
+	for _, goroutines := range []int{1, 2, 4, 8, 16} {
+		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
+			d := openStub(b)
+			for i := range goroutines {
+				d.streams.put(driver.Stream(0x1000*(i+1)), &stream{owned: true})
+				d.events.put(driver.Event(0x1000*(i+1)), &event{})
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			var callers sync.WaitGroup
+			for i := range goroutines {
+				callers.Go(func() {
+					s, e := driver.Stream(0x1000*(i+1)), driver.Event(0x1000*(i+1))
+					for range b.N / goroutines {
+						if err := d.Record(e, s); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+		})
 	}
 }
 
