@@ -120,6 +120,48 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
+// Taking an argument group and giving it back, twice a call, against one list with a lock.
+func BenchmarkGroups(b *testing.B) {
+	d := openStub(b)
+	var list struct {
+		sync.Mutex
+		free *group
+	}
+	for _, goroutines := range []int{1, 2, 4, 8, 16} {
+		for by, call := range map[string]func(){
+			"place": func() { newGroup(d, "").end() },
+			"list": func() {
+				list.Lock()
+				g := list.free
+				if g == nil {
+					g = new(group)
+				} else {
+					list.free = g.next
+				}
+				list.Unlock()
+				g.gpu, g.op, g.name = d, "", ""
+				g.gpu, g.hold = nil, nil
+				list.Lock()
+				g.next, list.free = list.free, g
+				list.Unlock()
+			},
+		} {
+			b.Run(fmt.Sprintf("goroutines=%d/by=%s", goroutines, by), func(b *testing.B) {
+				b.ReportAllocs()
+				var callers sync.WaitGroup
+				for range goroutines {
+					callers.Go(func() {
+						for range b.N / goroutines {
+							call()
+						}
+					})
+				}
+				callers.Wait()
+			})
+		}
+	}
+}
+
 // openStub is a device whose driver is one C function that returns 0: callbacks
 // into Go allocate, and machine code doesn't.
 func openStub(t testing.TB) *gpu {

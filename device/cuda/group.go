@@ -3,6 +3,7 @@ package cuda
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/leat-go/leat/device/driver"
@@ -25,40 +26,88 @@ type group struct {
 	values [driver.MaxArgs]uint64  // a kernel's parameters …
 	params [driver.MaxArgs]uintptr // … and where each is; never changes
 	hold   unsafe.Pointer          // keeps Go memory alive, and off the stack, during a call
-	next   *group                  // in the free list
+	place  *groupPlace             // where it belongs, nil if it is one of the spare ones
+	next   *group                  // among the spare ones
 }
 
-// groups are the groups in no use. There are as many as there were ever calls at
-// once.
+// groups are hardly more than there were ever calls at once. Each of the first maxPlaces has a
+// place of its own, which is empty while a call has the group: to put it back is one
+// store, and two callers meet only where both look into the same place.
 var groups struct {
-	sync.Mutex
-	free *group
-	pins runtime.Pinner
+	count  atomic.Int32 // the places that groups have
+	places [maxPlaces]groupPlace
+
+	mu    sync.Mutex // to make groups, and for those without a place
+	spare *group
+	pins  runtime.Pinner
+}
+
+const maxPlaces = 64
+
+// A groupPlace has a cache line to itself, so that callers on different cores don't wait
+// for each other's.
+type groupPlace struct {
+	group atomic.Pointer[group]
+	_     [64 - unsafe.Sizeof(uintptr(0))]byte
 }
 
 func newGroup(d *gpu, op string) *group {
-	groups.Lock()
-	defer groups.Unlock()
-	g := groups.free
+	g := takeGroup()
 	if g == nil {
-		g = new(group)
-		groups.pins.Pin(g)
-		for i := range g.params {
-			g.params[i] = uintptr(unsafe.Pointer(&g.values[i]))
-		}
-	} else {
-		groups.free = g.next
+		g = makeGroup()
 	}
 	g.gpu, g.op, g.name = d, op, ""
+	return g
+}
+
+// takeGroup looks for a group in all places and returns nil if they are empty. It begins
+// where the address of the goroutine's stack leads it, so that a goroutine mostly finds
+// the group that it had before, which its core's cache still has.
+func takeGroup() *group {
+	n := uint32(groups.count.Load())
+	var here byte
+	stack := uint32(uintptr(unsafe.Pointer(&here)) >> 11) // the smallest stack has 2 KiB
+	for i := range n {
+		p := &groups.places[(stack*0x9e3779b1>>16+i)%n]
+		if p.group.Load() == nil {
+			continue // without a write, so that the line stays where it is
+		}
+		if g := p.group.Swap(nil); g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+func makeGroup() *group {
+	groups.mu.Lock()
+	defer groups.mu.Unlock()
+	if g := groups.spare; g != nil {
+		groups.spare = g.next
+		return g
+	}
+	g := new(group)
+	groups.pins.Pin(g)
+	for i := range g.params {
+		g.params[i] = uintptr(unsafe.Pointer(&g.values[i]))
+	}
+	if n := groups.count.Load(); n < maxPlaces {
+		g.place = &groups.places[n]
+		groups.count.Store(n + 1)
+	}
 	return g
 }
 
 // end gives the group back. It does not touch the thread.
 func (g *group) end() {
 	g.gpu, g.hold = nil, nil
-	groups.Lock()
-	defer groups.Unlock()
-	g.next, groups.free = groups.free, g
+	if g.place != nil {
+		g.place.group.Store(g)
+		return
+	}
+	groups.mu.Lock()
+	defer groups.mu.Unlock()
+	g.next, groups.spare = groups.spare, g
 }
 
 // call calls the driver. Copying args to the heap keeps purego from allocating a

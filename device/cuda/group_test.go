@@ -150,3 +150,42 @@ func TestPushFails(t *testing.T) {
 	_, err = d.Alloc(1)
 	require.NoError(t, err)
 }
+
+// However many calls there are at once, each has a group of its own, and there are hardly
+// more groups than calls.
+func TestGroupsBelongToOneCall(t *testing.T) {
+	const most = maxPlaces + 16
+	for range 3 {
+		taken := make(map[*group]bool)
+		for range most {
+			g := newGroup(nil, "")
+			require.False(t, taken[g])
+			taken[g] = true
+		}
+		require.EqualValues(t, maxPlaces, groups.count.Load())
+		for g := range taken {
+			g.end()
+		}
+	}
+	var made sync.Map
+	var callers sync.WaitGroup
+	for range most {
+		callers.Go(func() {
+			for range 200 {
+				g := newGroup(nil, "")
+				if g.name != "" {
+					t.Errorf("a group that %q has", g.name)
+				}
+				g.name = "another call" // the race detector sees two that have it
+				made.Store(g, true)
+				runtime.Gosched()
+				g.name = ""
+				g.end()
+			}
+		})
+	}
+	callers.Wait()
+	n := 0
+	made.Range(func(any, any) bool { n++; return true })
+	require.LessOrEqual(t, n, 2*most)
+}

@@ -84,17 +84,13 @@ func (d *gpu) AdoptStream(native uintptr) (driver.Stream, error) {
 
 // adopt counts one more user of h.
 func (d *gpu) adopt(h driver.Stream) {
-	d.streams.mu.Lock()
-	defer d.streams.mu.Unlock()
-	s := d.streams.live[h]
-	if s == nil {
-		s = &stream{name: fmt.Sprintf("native %#x", uintptr(h))}
-		if d.streams.live == nil {
-			d.streams.live = make(map[driver.Stream]*stream)
+	d.streams.change(h, func(s *stream) *stream {
+		if s == nil {
+			s = &stream{name: fmt.Sprintf("native %#x", uintptr(h))}
 		}
-		d.streams.live[h] = s
-	}
-	s.users.Add(1)
+		s.users.Add(1)
+		return s
+	})
 }
 
 // FreeStream frees s when its last user does. Its work goes on.
@@ -118,14 +114,15 @@ func (d *gpu) FreeStream(h driver.Stream) error {
 }
 
 func (d *gpu) releaseStream(h driver.Stream) (s *stream, last bool) {
-	d.streams.mu.Lock()
-	defer d.streams.mu.Unlock()
-	s = d.streams.live[h]
-	if s == nil || s.users.Add(-1) > 0 {
-		return s, false
-	}
-	delete(d.streams.live, h)
-	return s, true
+	d.streams.change(h, func(known *stream) *stream {
+		s = known
+		last = s != nil && s.users.Add(-1) == 0
+		if last {
+			return nil
+		}
+		return s
+	})
+	return s, last
 }
 
 func (d *gpu) StreamDone(s driver.Stream) (bool, error) {
