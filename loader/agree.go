@@ -48,7 +48,8 @@ func (m *merger) agreed(ctx context.Context) bool {
 // done.
 func (m *merger) gather(ctx context.Context) (failed *Error, ok bool) {
 	for len(m.pending) < m.run.loader.layout.batch {
-		s, e, ok := m.next(ctx)
+		s, ok := m.next(ctx)
+		e := &m.entry
 		switch {
 		case !ok:
 			return nil, false

@@ -17,6 +17,7 @@ type merger struct {
 	alive  []*shard // those that have not ended
 	turn   int      // in alive: those before it have given more than level
 	level  int64    // how many samples a shard has given whose turn it is
+	entry  entry    // what next has taken
 
 	running bool // the shards' goroutines were started
 	joined  sync.WaitGroup
@@ -79,20 +80,19 @@ func (m *merger) due() *shard {
 	return nil
 }
 
-// next takes what comes next: a sample, a flush or a failure. s is nil if all shards have
-// ended. It reports false when ctx is done.
-func (m *merger) next(ctx context.Context) (s *shard, e entry, ok bool) {
+// next takes what comes next into m.entry: a sample, a flush or a failure. s is nil if all
+// shards have ended. It reports false when ctx is done.
+func (m *merger) next(ctx context.Context) (s *shard, ok bool) {
+	e := &m.entry
 	for {
 		if s = m.due(); s == nil {
-			return nil, e, true
+			return nil, true
 		}
-		if e, ok = s.queue.take(); !ok {
-			if e, ok = m.await(ctx, s); !ok {
-				return s, e, false
-			}
+		if !s.queue.take(e) && !m.await(ctx, s) {
+			return s, false
 		}
-		if e.skipped > 0 && !m.skip(s, &e) {
-			return s, e, true
+		if e.skipped > 0 && !m.skip(s, e) {
+			return s, true
 		}
 		switch e.kind {
 		case aSample:
@@ -104,12 +104,12 @@ func (m *merger) next(ctx context.Context) (s *shard, e entry, ok bool) {
 			m.alive = slices.Delete(m.alive, m.turn, m.turn+1)
 			continue
 		}
-		return s, e, true
+		return s, true
 	}
 }
 
 // await waits for a shard's next entry.
-func (m *merger) await(ctx context.Context, s *shard) (e entry, ok bool) {
+func (m *merger) await(ctx context.Context, s *shard) bool {
 	m.epoch.Store(int64(m.begin.Epoch))
 	m.position.Store(position(s.taken.given, s.number, m.run.loader.shards))
 	m.iterating.Store(m.sinceStart())
@@ -119,11 +119,11 @@ func (m *merger) await(ctx context.Context, s *shard) (e entry, ok bool) {
 			select {
 			case <-s.queue.more:
 			case <-ctx.Done():
-				return e, false
+				return false
 			}
 		}
-		if e, ok = s.queue.take(); ok {
-			return e, true
+		if s.queue.take(&m.entry) {
+			return true
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (m *merger) skip(s *shard, e *entry) bool {
 	if limit == 0 || m.skipped <= limit {
 		return true
 	}
-	m.discard(s, *e)
+	m.discard(s, e)
 	*e = entry{kind: aFailure, err: &failure{error: &SkipError{Max: limit, Err: e.err}, stage: StageEncode}}
 	return false
 }
@@ -145,7 +145,8 @@ func (m *merger) skip(s *shard, e *entry) bool {
 // goes on.
 func (m *merger) flow(ctx context.Context) bool {
 	for left := m.run.loader.stepsFrom(m.begin.Position); left > 0; {
-		s, e, ok := m.next(ctx)
+		s, ok := m.next(ctx)
+		e := &m.entry
 		switch {
 		case !ok:
 			return false
@@ -186,7 +187,7 @@ func (m *merger) flush() error {
 }
 
 // take puts a sample into the batch under way, or into a new one.
-func (m *merger) take(ctx context.Context, s *shard, e entry) bool {
+func (m *merger) take(ctx context.Context, s *shard, e *entry) bool {
 	at := position(s.taken.given-1, s.number, m.run.loader.shards)
 	if m.batch == nil && !m.startAt(ctx, at) {
 		m.discard(s, e)

@@ -1,6 +1,9 @@
 package loader
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // entry is what a shard's goroutine has for the merger.
 type entry struct {
@@ -31,7 +34,7 @@ const (
 	anEnd    // of the shard, for good
 )
 
-// queue is what one shard has read ahead. One goroutine puts, another takes, and neither
+// queue is what one shard has read ahead, in a ring whose size is a power of two. One goroutine puts, another takes, and neither
 // takes a lock or wakes the other unless that one waits.
 type queue struct {
 	entries []entry
@@ -42,6 +45,9 @@ type queue struct {
 	_    [128]byte
 	head atomic.Int64 // entries taken so far, published now and then; the taker's
 	took int64        // entries taken so far
+	// known and given are what the taker knows of tail and has told of head: it looks at
+	// what the putter writes as rarely as it can.
+	known, given int64
 	_    [128]byte
 
 	// Set by who is about to wait, before its last look.
@@ -49,26 +55,31 @@ type queue struct {
 	room, more              chan struct{}
 }
 
-func (q *queue) init(size int) {
-	q.entries = make([]entry, size)
+// init makes room for at most so many entries, 1 or more, and at least for half of them.
+func (q *queue) init(most int) {
+	q.entries = make([]entry, 1<<(bits.Len(uint(most))-1))
 	q.room, q.more = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-// put appends an entry if there is room.
-func (q *queue) put(e entry) bool {
+// next lends the place of the next entry, which is zero but for numbers of an older one. It is
+// nil if there is no room. A whole entry as an argument would be copied three times.
+func (q *queue) next() *entry {
 	tail := q.tail.Load()
 	size := int64(len(q.entries))
 	if tail-q.seen == size {
 		if q.seen = q.head.Load(); tail-q.seen == size {
-			return false
+			return nil
 		}
 	}
-	q.entries[tail%size] = e
-	q.tail.Store(tail + 1)
+	return &q.entries[tail&(size-1)]
+}
+
+// put appends the entry that was written to the place that next has lent.
+func (q *queue) put() {
+	q.tail.Store(q.tail.Load() + 1)
 	if q.takerWaits.Load() && q.takerWaits.CompareAndSwap(true, false) {
 		wake(q.more)
 	}
-	return true
 }
 
 // awaitRoom announces that the putter waits on q.room, unless there is room by now.
@@ -81,25 +92,27 @@ func (q *queue) awaitRoom() (waits bool) {
 	return false
 }
 
-// take removes the first entry, if there is one. A putter that waits is woken when half of
+// take moves the first entry to e, if there is one. A putter that waits is woken when half of
 // the queue is free, so that it then has something to do.
-func (q *queue) take() (e entry, ok bool) {
-	if q.took == q.tail.Load() {
-		return e, false
+func (q *queue) take(e *entry) bool {
+	if q.took == q.known {
+		if q.known = q.tail.Load(); q.took == q.known {
+			return false
+		}
 	}
 	size := int64(len(q.entries))
-	at := &q.entries[q.took%size]
-	e = *at
-	*at = entry{} // what it refers to may be garbage from now on
-	q.took++
-	if q.took-q.head.Load() >= (size+1)/2 {
+	at := &q.entries[q.took&(size-1)]
+	*e = *at
+	at.encoder, at.err = nil, nil // what they refer to may be garbage from now on
+	if q.took++; q.took-q.given >= size/2 {
 		q.publish()
 	}
-	return e, true
+	return true
 }
 
 // publish gives what was taken free.
 func (q *queue) publish() {
+	q.given = q.took
 	q.head.Store(q.took)
 	if q.putterWaits.Load() && q.putterWaits.CompareAndSwap(true, false) {
 		wake(q.room)

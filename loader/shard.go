@@ -106,7 +106,7 @@ func (s *shard) readPass(ctx context.Context, from ShardMark, next bool) (anothe
 	if whole := from.Mark == nil && from.Leave == 0; o.Steps > 0 && !(whole && s.ahead == before) {
 		return true
 	}
-	s.put(ctx, entry{kind: anEnd})
+	s.put(ctx, anEnd, nil, nil)
 	return false
 }
 
@@ -163,7 +163,7 @@ func (s *shard) samples(ctx context.Context) bool {
 		sample, ok, err := s.reader.Next(ctx)
 		switch {
 		case err == Flush:
-			if !s.put(ctx, entry{kind: aFlush}) {
+			if !s.put(ctx, aFlush, nil, nil) {
 				return false
 			}
 			continue
@@ -189,7 +189,7 @@ func (s *shard) samples(ctx context.Context) bool {
 				continue
 			}
 		}
-		if !s.put(ctx, entry{kind: aSample, encoder: sample}) {
+		if !s.put(ctx, aSample, sample, nil) {
 			s.discard(ctx, sample)
 			return false
 		}
@@ -224,20 +224,26 @@ func (s *shard) note(ctx context.Context) bool {
 	return true
 }
 
-// put appends to the queue, and waits until there is room. It reports false when ctx is
-// done.
-func (s *shard) put(ctx context.Context, e entry) bool {
-	e.pass, e.read = s.pass, s.read
-	e.skipped, s.skipped = int32(min(s.skipped, math.MaxInt32)), 0
-	if e.err == nil {
-		e.err = s.lastSkip
-	}
-	s.lastSkip = nil
-	for !s.queue.put(e) {
+// put appends to the queue a sample, or a failure, or neither, and waits until there is room.
+// It reports false when ctx is done.
+func (s *shard) put(ctx context.Context, kind kind, sample Encoder, err error) bool {
+	e := s.queue.next()
+	for e == nil {
 		if !s.awaitRoom(ctx) {
 			return false
 		}
+		e = s.queue.next()
 	}
+	e.kind, e.encoder, e.err = kind, sample, err
+	e.pass, e.read = s.pass, s.read
+	e.skipped, s.skipped = int32(min(s.skipped, math.MaxInt32)), 0
+	if s.lastSkip != nil {
+		if err == nil {
+			e.err = s.lastSkip
+		}
+		s.lastSkip = nil
+	}
+	s.queue.put()
 	return true
 }
 
@@ -261,7 +267,7 @@ func (s *shard) awaitRoom(ctx context.Context) bool {
 // where that has panicked.
 func (s *shard) fail(ctx context.Context, err error) {
 	stage := *s.inside.Load()
-	if !s.put(ctx, entry{kind: aFailure, err: &failure{err, stage, s.origin}}) || ctx.Err() != nil {
+	if !s.put(ctx, aFailure, nil, &failure{err, stage, s.origin}) || ctx.Err() != nil {
 		// Nobody will see it, and an error may be ctx's own, but not a panic.
 		if _, panicked := err.(*PanicError); panicked {
 			s.run.late(s.failure(stage, err, Origin{}))

@@ -61,8 +61,8 @@ func (m *merger) end() {
 	m.cancel()
 	m.joined.Wait()
 	for _, s := range m.shards {
-		for e, ok := s.queue.take(); ok; e, ok = s.queue.take() {
-			m.discard(s, e)
+		for s.queue.take(&m.entry) {
+			m.discard(s, &m.entry)
 		}
 		s.queue.publish()
 	}
@@ -70,7 +70,7 @@ func (m *merger) end() {
 }
 
 // discard ends a sample that no batch takes.
-func (m *merger) discard(s *shard, e entry) {
+func (m *merger) discard(s *shard, e *entry) {
 	if e.kind == aSample {
 		at := position(s.taken.given, s.number, m.run.loader.shards)
 		m.run.disposal.add(e.encoder, m.begin.Epoch, m.number(), at)

@@ -173,7 +173,7 @@ func (s *shard) skip(ctx context.Context, stage string, err error, origin Origin
 		return false // the error may be its own
 	}
 	refuse := func(err error) bool {
-		s.put(ctx, entry{kind: aFailure, err: &failure{err, stage, origin}})
+		s.put(ctx, aFailure, nil, &failure{err, stage, origin})
 		return false
 	}
 	switch {

@@ -69,9 +69,9 @@ func (e *oneImage) Encode(ctx context.Context, row *loader.Row) error {
 }
 
 // BenchmarkStream sets a stream of 8 shards against random access to the same samples,
-// shuffled. The two take turns, an epoch each. of-random is the stream's
-// rate over that of random access; 0.5 is wanted, of the fast way: with skips=true the
-// shards encode.
+// shuffled and in the order of their indices. The three take turns, an epoch each. of-shuffled
+// and of-index are the stream's rate over theirs; 0.5 of each is wanted, of the fast way: with
+// skips=true the shards encode.
 func BenchmarkStream(b *testing.B) {
 	ds := newImages(784, 60000)
 	for _, skips := range []bool{false, true} {
@@ -80,25 +80,29 @@ func BenchmarkStream(b *testing.B) {
 				o := loader.Options{Last: loader.Drop, Workers: workers, Epochs: 1, Shuffle: true}
 				random, err := loader.New(ds, 256, o)
 				require.NoError(b, err)
-				o.Shuffle, o.Skips = false, skips
+				o.Shuffle = false
+				inOrder, err := loader.New(ds, 256, o)
+				require.NoError(b, err)
+				o.Skips = skips
 				stream, err := loader.NewStream(&cutImages{images: ds, shards: 8}, 256, o)
 				require.NoError(b, err)
 				mem, err := loader.NewHeap(random.Layout().Size(), benchmarkSlots)
 				require.NoError(b, err)
 				fillEpoch(b, random, mem) // touches the pages
-				var streaming, reading time.Duration
+				loaders := [...]*loader.Loader{stream, random, inOrder}
+				var took [len(loaders)]time.Duration
 				for b.Loop() {
-					began := time.Now()
-					fillEpoch(b, stream, mem)
-					streaming += time.Since(began)
-					began = time.Now()
-					fillEpoch(b, random, mem)
-					reading += time.Since(began)
+					for i, l := range loaders {
+						began := time.Now()
+						fillEpoch(b, l, mem)
+						took[i] += time.Since(began)
+					}
 				}
 				batches, _ := random.Batches()
 				samples := float64(b.N * batches * 256)
-				b.ReportMetric(samples/streaming.Seconds(), "samples/s")
-				b.ReportMetric(reading.Seconds()/streaming.Seconds(), "of-random")
+				b.ReportMetric(samples/took[0].Seconds(), "samples/s")
+				b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "of-shuffled")
+				b.ReportMetric(took[2].Seconds()/took[0].Seconds(), "of-index")
 				b.ReportAllocs()
 			})
 		}
