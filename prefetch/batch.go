@@ -180,6 +180,10 @@ func (b Batch) Release() {
 	b.p.released(b.window)
 }
 
+// Released reports whether the lease has ended, by Release or with the body of a range. It
+// may be asked at any time.
+func (b Batch) Released() bool { return b.window == nil || !b.window.lentTo(b.generation) }
+
 // end is Release for a loop body that may have released the batch itself.
 func (b Batch) end() {
 	if b.window.giveBack(b.generation) {

@@ -182,3 +182,8 @@ func (p *Prefetcher) Start(ctx context.Context) error {
 		return p.notes.news(err)
 	})
 }
+
+// Stop is the end of what Start, or a range that was left, has begun: it gives up what was
+// read ahead, and stops and joins the goroutines that read and upload. The place stays, and
+// the next range or Start begins there anew. It fails where Seek to another place would.
+func (p *Prefetcher) Stop() error { return p.alone(p.stop) }

@@ -175,3 +175,32 @@ func TestCloseBehindStart(t *testing.T) {
 		})
 	}
 }
+
+// Stop ends what works ahead and keeps the place; what was read ahead is read again.
+func TestStopEndsWhatWorksAhead(t *testing.T) {
+	eachForm(t, 2, func(t *testing.T, pf *prefetch.Prefetcher) {
+		require.NoError(t, pf.Stop(), "nothing works ahead")
+		for b, err := range pf.All(t.Context()) {
+			require.NoError(t, err)
+			require.False(t, b.Released())
+			require.ErrorIs(t, pf.Stop(), prefetch.ErrBusy)
+			b.Release()
+			require.True(t, b.Released())
+			break
+		}
+		require.NotZero(t, pf.Stats().Loader.Batches)
+		before, at := pf.Stats().Loader, pf.State()
+		require.NoError(t, pf.Stop())
+		synctest.Wait()
+		require.Equal(t, before, pf.Stats().Loader, "nothing is read any more")
+		require.Equal(t, at, pf.State())
+		for b, err := range pf.All(t.Context()) {
+			require.NoError(t, err)
+			require.Equal(t, 1, b.Position().Batch)
+			break
+		}
+		require.True(t, prefetch.Batch{}.Released())
+		closes(t, pf)
+		require.ErrorIs(t, pf.Stop(), prefetch.ErrClosed)
+	})
+}
