@@ -1,9 +1,6 @@
 package loader
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // Dataset gives its samples by number, in any order.
 type Dataset interface {
@@ -33,7 +30,7 @@ type Fingerprinter interface {
 // FromFunc makes a Dataset of n samples of a function: read writes sample i to a row,
 // under the rules of Dataset.Read.
 func FromFunc(n int, fields []Field, read func(ctx context.Context, i int, row *Row) error) Dataset {
-	return &function{n: n, fields: slices.Clone(fields), read: read}
+	return &function{n: n, fields: cloneFields(fields), read: read}
 }
 
 type function struct {
@@ -54,7 +51,7 @@ func (f *function) Read(ctx context.Context, index int, row *Row) error {
 // FromSlice makes a Dataset of items: encode writes one of them to a row, under
 // the rules of Dataset.Read. The dataset borrows items for good.
 func FromSlice[T any](items []T, fields []Field, encode func(ctx context.Context, item T, row *Row) error) Dataset {
-	return &slice[T]{items: items, fields: slices.Clone(fields), encode: encode}
+	return &slice[T]{items: items, fields: cloneFields(fields), encode: encode}
 }
 
 type slice[T any] struct {

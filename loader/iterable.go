@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"reflect"
-	"slices"
 	"sync"
 )
 
@@ -82,7 +81,7 @@ func FromSeqFunc[S any](
 	samples func(ctx context.Context, pass Pass) iter.Seq2[S, error],
 	encode func(ctx context.Context, sample S, row *Row) error,
 ) Iterable {
-	return &sequence[S]{fields: slices.Clone(fields), samples: samples, spare: newSpare(encode)}
+	return &sequence[S]{fields: cloneFields(fields), samples: samples, spare: newSpare(encode)}
 }
 
 // seedKey is how a context carries Options.Seed to Samples: also through an Iterable

@@ -52,6 +52,15 @@ func (f Field) Clone() Field {
 	return f
 }
 
+// cloneFields shares nothing with fields: their caller may go on to change them.
+func cloneFields(fields []Field) []Field {
+	cloned := make([]Field, len(fields))
+	for i, f := range fields {
+		cloned[i] = f.Clone()
+	}
+	return cloned
+}
+
 // FieldLayout is a field's place in a batch.
 type FieldLayout struct {
 	Field

@@ -78,12 +78,15 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	if err := required("Iterable", it, "an iterable"); err != nil {
 		return nil, err
 	}
+	once, _ := it.(*onePass)
+	if once != nil && o.Epochs == 0 {
+		o.Epochs = 1 // what it has
+	}
 	l, err := newLoader(it.Fields(), batchSize, o)
 	err = errors.Join(err, incomplete(it), o.forStreams("an Iterable"), o.inOrder("an Iterable"))
 	if o.ReadTimeout > 0 {
 		err = errors.Join(err, &OptionError{Option: "ReadTimeout", Value: o.ReadTimeout, Want: "0: it is for a Dataset or a Stream"})
 	}
-	once, _ := it.(*onePass)
 	if once != nil && o.Epochs > 1 {
 		err = errors.Join(err, &OptionError{Option: "Epochs", Value: o.Epochs, Want: "0 or 1: FromSeq gives its samples once, FromSeqFunc in every epoch"})
 	}
@@ -229,7 +232,7 @@ func (l *Loader) order(epoch int) Order {
 // those that are not delivered.
 func (l *Loader) pass(ctx context.Context, epoch int) iter.Seq2[Encoder, error] {
 	if l.once != nil {
-		return l.once.samples(ctx, epoch)
+		return l.once.samples(ctx)
 	}
 	return l.iterable.Samples(context.WithValue(ctx, seedKey{}, l.options.Seed), epoch)
 }

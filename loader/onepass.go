@@ -3,12 +3,10 @@ package loader
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // FromSeq makes an Iterable of an iterator that gives its samples once: a channel, a
@@ -24,10 +22,11 @@ import (
 // a server.
 //
 // encode is as for FromSeqFunc, and so is the rule that a sample must not change after it
-// is yielded. If encode fails because its context is cancelled, at the end of a range, it
-// is called again for the same sample later. If the sample is an io.Closer it is not called
-// again, since it has closed the sample: the failure is reported when it is that sample's
-// turn.
+// is yielded. It is called again for the same sample if it fails because its context is
+// cancelled, at the end of a range; and if it has asked for the row's Position or random
+// numbers and a sample before it fails, since those behind move up by one position. A sample
+// that is an io.Closer it has closed, so it is not called again: the failure is reported when
+// it is that sample's turn, and a sample that has moved up is delivered as it was encoded.
 //
 // A live source that has no other sample for now yields Flush, beside any value: then a batch
 // that is not full is delivered with what it has, and nobody waits for more.
@@ -38,12 +37,12 @@ import (
 // Close, which returns a *StuckError after Options.GracePeriod. Before Close, close the
 // channel, or end what else the iterator waits for.
 //
-// State Epochs: 1. A range after the source's end then yields nothing, while with no
-// stated number of epochs it asks for a second epoch, and that is an *OnePassError.
+// Options.Epochs is 1, or 0, which means 1 here. A range after the source's end yields
+// nothing.
 func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx context.Context, sample S, row *Row) error) Iterable {
 	p := &onePass{
 		lacks:  errors.Join(required("seq", seq, "an iterator"), required("encode", encode, "a function")),
-		fields: slices.Clone(fields),
+		fields: cloneFields(fields),
 		seq:    newSpare(encode).encoders(seq),
 		more:   make(chan struct{}, 1),
 		room:   make(chan struct{}, 1),
@@ -53,50 +52,6 @@ func FromSeq[S any](fields []Field, seq iter.Seq2[S, error], encode func(ctx con
 	p.disposal = newDisposal(func(err *Error) { p.fail(err) })
 	return p
 }
-
-// OnePassError is an attempt to read a source that gives its samples once (FromSeq)
-// from another place than where it stands.
-type OnePassError struct {
-	// At is where the source stands: how much of it is delivered.
-	At Cursor
-	// Want is where it was to be read from.
-	Want Cursor
-	// Reason says what is wrong.
-	Reason string
-}
-
-// Error implements error.
-func (e *OnePassError) Error() string {
-	return "loader: a source that gives its samples once: " + e.Reason
-}
-
-// misplaced is the error of reading a source at one place from another one.
-func misplaced(at, want Cursor) *OnePassError {
-	e := &OnePassError{At: at, Want: want}
-	switch {
-	case at.Epoch > 0 && want.Epoch > 0:
-		return &OnePassError{At: at, Want: want, Reason: reasonEnded}
-	case at == Cursor{}:
-		e.Reason = fmt.Sprintf("it is at its beginning and cannot be read from epoch %d, position %d: what another process had of it is gone", want.Epoch, want.Position)
-	default:
-		e.Reason = fmt.Sprintf("it is at epoch %d, position %d, and cannot be read from epoch %d, position %d", at.Epoch, at.Position, want.Epoch, want.Position)
-	}
-	e.Reason += beginAgain
-	return e
-}
-
-const (
-	beginAgain    = "; FromSeqFunc makes an Iterable that can begin again"
-	reasonEnded   = "it has ended, and has no other samples to give" + beginAgain + ", or state Epochs: 1 to end with it"
-	reasonBusy    = "another Run reads it, which must be closed first"
-	reasonClaimed = "another pipeline has it"
-	reasonClosed  = "it is closed"
-	reasonWrapped = "a pass over it has begun"
-)
-
-// readAhead is how many samples are read beyond those that a Run has taken: handing
-// over each by itself would cost a switch of goroutines.
-const readAhead = 16
 
 // onePass is the Iterable of FromSeq. It outlives the Runs that read it.
 //
@@ -253,268 +208,4 @@ func (p *onePass) end(r *Run) {
 	p.run, p.taken = nil, 0
 	p.kept = slices.DeleteFunc(p.kept, func(it *item) bool { return it.busy.Load() })
 	p.mu.Unlock()
-}
-
-// pull ranges over the iterator.
-func (p *onePass) pull() {
-	p.goroutine.Store(goroutineID())
-	returned := false
-	defer close(p.ended)
-	defer func() {
-		if returned {
-			return
-		}
-		if err := caught(recover()); !p.put(nil, err) {
-			p.fail(fmt.Errorf("loader: %s: %w", StageIterate, err)) // in its clean-up
-		}
-	}()
-	for encoder, err := range p.seq {
-		if !p.put(encoder, err) {
-			break
-		}
-	}
-	returned = true
-}
-
-// put keeps what the iterator gave, and waits until there is room for more. It
-// reports false when the source is closed.
-func (p *onePass) put(encoder Encoder, err error) bool {
-	p.mu.Lock()
-	if p.closed != "" {
-		p.dispose(encoder, p.unkept)
-		p.mu.Unlock()
-		return false
-	}
-	if err == Flush {
-		if n := len(p.kept); n > 0 { // else all is delivered
-			p.kept[n-1].flush = true
-		}
-		p.mu.Unlock()
-		wake(p.more)
-		return true
-	}
-	p.kept = append(p.kept, p.item(encoder, err))
-	p.gave = true
-	full := len(p.kept)-p.taken >= readAhead
-	p.mu.Unlock()
-	wake(p.more)
-	for full {
-		select {
-		case <-p.room:
-		case <-p.stop:
-			return false
-		}
-		p.mu.Lock()
-		full = len(p.kept)-p.taken >= readAhead
-		p.mu.Unlock()
-	}
-	return true
-}
-
-// samples is what the source has from where it stands, for the run that has begun to
-// read it. An epoch that is not its first has none.
-func (p *onePass) samples(ctx context.Context, epoch int) iter.Seq2[Encoder, error] {
-	return func(yield func(Encoder, error) bool) {
-		if epoch > 0 {
-			p.mu.Lock()
-			at := p.cursor()
-			p.mu.Unlock()
-			yield(nil, &OnePassError{At: at, Want: Cursor{Epoch: epoch}, Reason: reasonEnded})
-			return
-		}
-		for {
-			it, ok := p.take(ctx)
-			switch {
-			case !ok:
-				return
-			case it == nil:
-				if !yield(nil, Flush) {
-					return
-				}
-			case it.broken != nil:
-				yield(nil, it.broken)
-				return
-			case !yield(it, nil):
-				return
-			}
-		}
-	}
-}
-
-// take waits for the next sample, or for a flush behind the last, which is nil. It reports
-// false at the end of the source, and when ctx is done.
-func (p *onePass) take(ctx context.Context) (*item, bool) {
-	for ended := false; ; {
-		p.mu.Lock()
-		if p.taken > 0 && p.kept[p.taken-1].flush && !p.flushed {
-			p.flushed = true
-			p.mu.Unlock()
-			return nil, true
-		}
-		if p.taken < len(p.kept) {
-			it := p.kept[p.taken]
-			p.taken++
-			p.flushed = false
-			p.mu.Unlock()
-			wake(p.room)
-			return it, true
-		}
-		p.mu.Unlock()
-		if ended {
-			return nil, false
-		}
-		select {
-		case <-p.more:
-		case <-p.ended:
-			ended = true // look once more
-		case <-ctx.Done():
-			return nil, false
-		}
-	}
-}
-
-// returned is what Next has returned: an error, or all before a cursor. Where nobody
-// has claimed the source, it is delivered.
-func (p *onePass) returned(before Cursor, err error) {
-	p.mu.Lock()
-	claimed := p.claimed
-	p.mu.Unlock()
-	if claimed {
-		return
-	}
-	p.delivered(before)
-	if err != nil {
-		p.told(err)
-	}
-}
-
-// told ends the sample whose failure is err. No other error does: one of the user's may
-// wrap another Run's failure, at any position.
-func (p *onePass) told(err error) {
-	var failure *Error
-	if errors.As(err, &failure) && failure.of.item != nil {
-		p.failed(failure.of)
-	}
-}
-
-// delivered ends the samples before a cursor.
-func (p *onePass) delivered(before Cursor) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := int(min(max(before.Position-p.at, 0), int64(len(p.kept))))
-	if before.Epoch > 0 {
-		n, p.over = len(p.kept), true
-	}
-	p.remove(0, n)
-	p.at += int64(n)
-}
-
-// failed ends the sample whose failure was reported. Those behind it move up.
-func (p *onePass) failed(of ticket) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i := slices.Index(p.kept, of.item); i >= 0 && of.item.lap == of.lap {
-		p.remove(i, i+1)
-	}
-}
-
-// broken names what was taken last, if that is an error of the iterator's.
-func (p *onePass) broken() ticket {
-	if p == nil {
-		return ticket{}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken == 0 || p.kept[p.taken-1].broken == nil {
-		return ticket{}
-	}
-	return p.kept[p.taken-1].ticket()
-}
-
-// close ends the source: what is kept is for nobody, and the iterator is to end. It
-// waits for that, and for the Close of what was kept, no longer than grace.
-func (p *onePass) close(grace time.Duration) error {
-	p.mu.Lock()
-	if p.closed != "" {
-		p.mu.Unlock()
-		return nil
-	}
-	p.closed = reasonClosed
-	p.unkept = p.at + int64(len(p.kept))
-	p.remove(0, len(p.kept))
-	pulling := p.pulling
-	p.mu.Unlock()
-	close(p.stop)
-	stuck := error(nil)
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	if pulling {
-		select {
-		case <-p.ended:
-		case <-timer.C:
-			timer.Reset(0) // for what follows too
-			stuck = p.pullsAt().stuck(grace)
-		}
-	}
-	select {
-	case <-p.disposal.atRest():
-	case <-timer.C:
-		if s, ok := p.disposal.suspect(); ok {
-			stuck = errors.Join(stuck, s.stuck(grace))
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return errors.Join(stuck, p.failure)
-}
-
-// pullsAt is pull, inside the iterator of a source that is closed.
-func (p *onePass) pullsAt() suspect {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return suspect{
-		number: p.number(p.unkept), sample: int(p.unkept), position: p.unkept,
-		stage: StageIterate, goroutine: p.goroutine.Load(),
-	}
-}
-
-// number is that of the batch which a position is in.
-func (p *onePass) number(position int64) int { return int(position / max(p.global, 1)) }
-
-// remove takes items out of kept, ends their samples and uses them again.
-func (p *onePass) remove(lo, hi int) {
-	for i, it := range p.kept[lo:hi] {
-		if it.busy.Load() {
-			continue
-		}
-		if it.sample != nil {
-			p.dispose(it.sample, p.at+int64(lo+i))
-		}
-		it.reset()
-		p.free = append(p.free, it)
-	}
-	p.kept = slices.Delete(p.kept, lo, hi)
-	p.taken = max(min(p.taken, lo), p.taken-(hi-lo))
-}
-
-// dispose ends the sample at a position, which no Run takes any more.
-func (p *onePass) dispose(sample any, position int64) {
-	p.disposal.add(sample, 0, p.number(position), position)
-}
-
-// fail keeps what went wrong where no Run can tell it.
-func (p *onePass) fail(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.failure == nil {
-		p.failure = err
-	}
-}
-
-// wake wakes whoever waits on c, now or next.
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

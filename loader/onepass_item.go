@@ -9,13 +9,16 @@ import (
 // An item is what the iterator of a onePass gave at one position: a sample or an
 // error. It is the Encoder that Runs take, one after the other until its batch is
 // delivered. The sample itself is encoded once; from then on the item is what came of
-// that.
+// that. Only one that was told its position is encoded again, if a failure before it has
+// moved it to another.
 type item struct {
 	broken error      // the iterator's own, instead of a sample
-	sample heldSample // until it is encoded
+	sample heldSample // as long as it may have to be encoded
 	failed error      // what encode returned, or
 	row    savedRow
-	flush  bool // what waits with it is to be delivered without what comes next
+	saved  bool  // whether row holds the sample,
+	at     int64 // as it is at this position
+	flush  bool  // what waits with it is to be delivered without what comes next
 	busy   atomic.Bool
 	lap    uint64 // how often it was used before
 }
@@ -53,7 +56,7 @@ func (p *onePass) item(encoder Encoder, err error) *item {
 
 // reset makes the item ready to be used again, with the memory of its row.
 func (it *item) reset() {
-	it.broken, it.sample, it.failed, it.flush = nil, nil, nil, false
+	it.broken, it.sample, it.failed, it.saved, it.flush = nil, nil, nil, false, false
 	it.lap++
 }
 
@@ -62,12 +65,13 @@ func (it *item) Encode(ctx context.Context, row *Row) error {
 	it.busy.Store(true)
 	defer it.busy.Store(false)
 	switch {
-	case it.sample != nil:
-		return it.encode(ctx, row)
-	case it.failed == nil:
+	case it.failed != nil:
+		return it.failed
+	case it.saved && (it.sample == nil || it.at == row.position):
 		it.row.load(row)
+		return nil
 	}
-	return it.failed
+	return it.encode(ctx, row)
 }
 
 // encode encodes the sample, and keeps what comes of it.
@@ -80,8 +84,11 @@ func (it *item) encode(ctx context.Context, row *Row) (err error) {
 		if err != nil && ctx.Err() != nil && !owns {
 			return // because the range is left: the sample is for the next
 		}
-		it.sample.drop()
-		it.sample, it.failed = nil, err
+		it.failed, it.saved, it.at = err, err == nil, row.position
+		if err != nil || owns || !row.placed {
+			it.sample.drop()
+			it.sample = nil
+		}
 	}()
 	err = it.sample.try(ctx, row)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -139,17 +141,14 @@ func TestASecondPassOverASourceOfOnePassIsRefused(t *testing.T) {
 	require.ErrorAs(t, l.Check(state), &once)
 	refused(second, loader.Cursor{}, b.filled.After)
 
-	// Without a number of epochs there is another, and none for this source.
+	// Without a number of epochs it has one all the same.
 	run = l.Start(t.Context(), b.filled.After, mem)
 	batches, err := readEpoch(l, run, mem)
 	require.Equal(t, loader.ErrEpochEnd, err)
 	require.Len(t, batches, 4)
-	_, err = readEpoch(l, run, mem)
-	require.ErrorAs(t, err, &once)
-	require.Equal(t, loader.Cursor{Epoch: 1}, once.Want)
-	require.EqualError(t, err, "loader: epoch 1, batch 0, sample 0 (position 0): iterate: a source that gives its samples once: it has ended, and has no other samples to give"+
-		"; FromSeqFunc makes an Iterable that can begin again, or state Epochs: 1 to end with it")
-	require.NotContains(t, once.Error(), "position 0", "which is where it stands")
+	_, err = read(l, run, mem)
+	require.Equal(t, loader.ErrEnd, err)
+	require.Equal(t, 1, l.Options().Epochs)
 	require.NoError(t, run.Close())
 	require.NoError(t, l.Close())
 	refused(l, loader.Cursor{Epoch: 1}, loader.Cursor{Epoch: 1})
@@ -178,6 +177,8 @@ type wrapped struct{ loader.Iterable }
 // and what is behind them is delivered.
 func TestASourceOfOnePassGoesOnBehindAFailure(t *testing.T) {
 	malformed := errors.New("malformed")
+	whole, err := readAll(t, newLive(20).loader(t, 4, loader.Options{}), loader.Cursor{}, 3)
+	require.NoError(t, err)
 	for name, bad := range map[string][]int{"one": {9}, "in one batch": {9, 10, 11}, "first": {0}, "last": {19}, "all": {
 		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}} {
 		for _, inIterator := range []bool{false, true} {
@@ -209,6 +210,7 @@ func TestASourceOfOnePassGoesOnBehindAFailure(t *testing.T) {
 					l, err := loader.NewIterable(loader.FromSeq(numberFields, seq, source.encode), 4, loader.Options{Epochs: 1, Workers: 2})
 					require.NoError(t, err)
 					var got []int64
+					var all []batch
 					failures, at := 0, loader.Cursor{}
 					for {
 						mem := heap(t, l, 3)
@@ -216,7 +218,7 @@ func TestASourceOfOnePassGoesOnBehindAFailure(t *testing.T) {
 						batches, err := readEpoch(l, run, mem)
 						require.NoError(t, run.Close())
 						for _, b := range batches {
-							got, at = append(got, b.indices...), b.filled.After
+							got, all, at = append(got, b.indices...), append(all, b), b.filled.After
 						}
 						if errors.Is(err, loader.ErrEpochEnd) {
 							break
@@ -237,13 +239,67 @@ func TestASourceOfOnePassGoesOnBehindAFailure(t *testing.T) {
 						}
 					}
 					require.Equal(t, want, got)
-					for n := range source.encoded {
-						require.LessOrEqual(t, source.encoded[n].Load(), int32(1))
+					for i, b := range all {
+						require.Equal(t, whole[i].positions[:b.filled.N], b.positions)
+						require.Equal(t, whole[i].random[:b.filled.N], b.random, "they are those of the position")
 					}
 					require.NoError(t, l.Close())
 				})
 			}
 		}
+	}
+}
+
+// A sample that moves up to the position of one that failed is encoded again if it was told
+// its position, and only then: encode may have noted who waits for it.
+func TestASampleThatMovesUpIsEncodedAgainIfItMustBe(t *testing.T) {
+	field := []loader.Field{{Name: "at", DType: dtype.Int64}}
+	for name, c := range map[string]struct {
+		ask   func(row *loader.Row) int64
+		want  []int64
+		again bool
+	}{
+		"position": {ask: (*loader.Row).Position, want: []int64{0, 1}, again: true},
+		"random":   {ask: func(row *loader.Row) int64 { return row.Rand().Int64() }, again: true},
+		"nothing":  {ask: func(row *loader.Row) int64 { return 7 }, want: []int64{7, 7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls [3]atomic.Int32
+			var others sync.WaitGroup
+			others.Add(2)
+			l, err := loader.NewIterable(loader.FromSeq(field, upTo(3), func(_ context.Context, n int, row *loader.Row) error {
+				first := calls[n].Add(1) == 1
+				if n == 0 {
+					others.Wait() // the two behind it are encoded before it fails
+					return errors.New("malformed")
+				}
+				if first {
+					defer others.Done()
+				}
+				return loader.Write(row, "at", c.ask(row))
+			}), 1, loader.Options{Workers: 3})
+			require.NoError(t, err)
+			mem := heap(t, l, 3)
+			run := l.Start(t.Context(), loader.Cursor{}, mem)
+			_, err = run.Next(t.Context())
+			require.ErrorContains(t, err, "malformed")
+			require.NoError(t, run.Close())
+			run = l.Start(t.Context(), loader.Cursor{}, mem)
+			var got []int64
+			for range 2 {
+				b, err := run.Next(t.Context())
+				require.NoError(t, err)
+				got = append(got, values[int64](l, b, "at")...)
+				mem.Put(b.Slot)
+			}
+			require.NoError(t, run.Close())
+			require.NoError(t, l.Close())
+			if c.want != nil {
+				require.Equal(t, c.want, got)
+			}
+			require.Equal(t, c.again, calls[1].Load() == 2)
+			require.Equal(t, c.again, calls[2].Load() == 2)
+		})
 	}
 }
 

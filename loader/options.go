@@ -81,7 +81,8 @@ type Options struct {
 	Shuffle bool
 	// Seed chooses the orders and the samples' random numbers.
 	Seed uint64
-	// Epochs is the number of epochs. 0 means that there is always another one. With a
+	// Epochs is the number of epochs. 0 means that there is always another one, and of a
+	// source that gives its samples once the one that it has. With a
 	// number the run works ahead over the border between epochs; with 0 it begins an
 	// epoch when asked for its first batch. A loop over the epochs should take the
 	// number from Loader.Options and not state it again.

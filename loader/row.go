@@ -24,6 +24,7 @@ type Row struct {
 	position int64
 	seed     uint64
 	seeded   bool
+	placed   bool // whether the sample has been told its position or what follows from it
 	source   rand.PCG
 	random   *rand.Rand
 	asked    fieldSet // of this sample so far
@@ -138,7 +139,9 @@ func misnamed[T dtype.Element](l *Layout, field string) error {
 	return &FieldError{Name: field, Type: fmt.Sprintf("%T", *new(T)), Fields: l.names()}
 }
 
-// Layout is the layout of the batch that the row belongs to.
+// Layout says what fields the row has. They are those of the batch, but the layout is that
+// of one sample where samples are read before they get to their batch: into a Scratch, and
+// under Options.ReadTimeout and Options.Skips.
 func (r *Row) Layout() *Layout { return r.layout }
 
 // Epoch is the epoch that the sample is read for, from 0.
@@ -146,7 +149,10 @@ func (r *Row) Epoch() int { return r.epoch }
 
 // Position is the sample's place in the epoch's order over all ranks. Padding
 // goes on counting past the last sample.
-func (r *Row) Position() int64 { return r.position }
+func (r *Row) Position() int64 {
+	r.placed = true
+	return r.position
+}
 
 // Rand returns random numbers that depend on the loader's seed, the epoch and
 // the position alone: not on the worker, the rank or what was read before. It is
@@ -155,14 +161,14 @@ func (r *Row) Rand() *rand.Rand {
 	if !r.seeded {
 		epoch, position := uint64(r.epoch), uint64(r.position)
 		r.source.Seed(mix.Hash(r.seed, epoch, position, 0), mix.Hash(r.seed, epoch, position, 1))
-		r.seeded = true
+		r.seeded, r.placed = true, true
 	}
 	return r.random
 }
 
 // move points the row at another sample, or at the same one again.
 func (r *Row) move(number int, position int64) {
-	r.number, r.next, r.position, r.seeded = number, 0, position, false
+	r.number, r.next, r.position, r.seeded, r.placed = number, 0, position, false, false
 	r.asked.clear()
 	if len(r.lengths) > 0 {
 		r.forgetLengths()

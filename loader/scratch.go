@@ -44,7 +44,7 @@ const scratchNumbers = 0x5c7a7c4
 // is independent. The row is borrowed until the next Begin.
 func (s *Scratch) Begin(row *Row) *Row {
 	s.row.seed, s.row.epoch = mix.Hash(row.seed, scratchNumbers), row.epoch
-	s.row.move(0, row.position)
+	s.row.move(0, row.Position())
 	return &s.row
 }
 

@@ -27,6 +27,14 @@ func (s split) takes() string {
 // holds reports whether a position can be one of an epoch.
 func (s split) holds(position int64) bool { return position >= 0 && position <= s.samples }
 
+// rows is the most rows that an epoch has before a position, over all ranks.
+func (s split) rows(position int64) int64 {
+	if s.last == Pad && position == s.samples {
+		return position + s.global() - 1 // the last batch is filled up
+	}
+	return position
+}
+
 // steps is the number of batches, the same on every rank, from a position to the
 // end of the epoch. Where the position is not a multiple of the global batch,
 // because another number of ranks got there, the batches begin at it all the same.

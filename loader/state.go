@@ -236,7 +236,7 @@ func (l *Loader) Check(s State) error {
 		}
 	}
 	check(s.Skipped >= 0, "Skipped", s.Skipped, "0 or more")
-	check(s.Substituted >= 0 && int64(s.Substituted) <= max(s.Position, 0), "Substituted", s.Substituted, "0 to Position")
+	check(s.Substituted >= 0 && int64(s.Substituted) <= max(l.split.rows(s.Position), 0), "Substituted", s.Substituted, "0 to Position")
 	if err := errors.Join(errs...); err != nil || l.once == nil {
 		return err
 	}
@@ -257,9 +257,9 @@ func (l *Loader) normalize(at Cursor) Cursor {
 // validate is a *StateError for a place that no epoch of this loader has.
 func (l *Loader) validate(at Cursor) error {
 	if at.Epoch < 0 || at.Epoch > maxEpoch || !l.split.holds(at.Position) ||
-		at.Substituted < 0 || int64(at.Substituted) > at.Position {
+		at.Substituted < 0 || int64(at.Substituted) > l.split.rows(at.Position) {
 		return &StateError{Field: "Cursor", Got: at, Want: fmt.Sprintf(
-			"an epoch of 0 to %d, a position of 0 to %d and no more substitutes than samples", maxEpoch, l.split.samples)}
+			"an epoch of 0 to %d, a position of 0 to %d and no more substitutes than rows", maxEpoch, l.split.samples)}
 	}
 	if l.stream != nil && l.marksAt(at) == nil {
 		return &StateError{Field: "Cursor", Got: at, Want: "an epoch's beginning, or a place of a State, or the last one that was delivered"}

@@ -281,8 +281,8 @@ func (w *worker) fail(ctx context.Context, b *batch, row int, err error) {
 		return
 	}
 	// Nobody will see the batch, and an error may be ctx's own, but not a panic, unless
-	// another sample would have been read in its place.
-	if _, panicked := err.(*PanicError); panicked && w.run.loader.options.OnError != Substitute {
+	// another sample would have been read in its place, or the next range will tell of it.
+	if _, panicked := err.(*PanicError); panicked && w.run.loader.options.OnError != Substitute && w.item == nil {
 		w.run.late(failure)
 	}
 }
