@@ -43,8 +43,10 @@ func (o RetryOptions) withDefaults() RetryOptions {
 
 // Retry has the samples of ds, and reads one again whose error says that it may pass:
 // errors.As finds in it something with a method Temporary() bool that returns true, as
-// errors of package net have. Other errors and panics are not tried again. When all
-// attempts have failed the error is a *RetryError. It copies a sample once.
+// errors of package net have. context.DeadlineExceeded is one of them: it stands for a time
+// limit of the read's own, and where the context that Read was given is done nothing is
+// tried again. Other errors and panics are not tried again either. When all attempts have
+// failed the error is a *RetryError. It copies a sample once.
 func Retry(ds loader.Dataset, o RetryOptions) (loader.Dataset, error) {
 	p, err := newPart("Retry: ds", ds)
 	if err := errors.Join(err, o.validate()); err != nil {

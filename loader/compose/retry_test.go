@@ -77,6 +77,37 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// A time limit calls itself temporary: that of the read's own is, and the caller's is not.
+func TestOnlyATimeLimitOfTheReadsOwnIsTriedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		caller, own time.Duration
+		attempts    int
+	}{
+		"its own":      {caller: time.Hour, own: time.Second, attempts: 5},
+		"the caller's": {caller: time.Second, own: time.Hour, attempts: 1},
+		"both at once": {caller: time.Second, own: time.Second, attempts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				ds := must(compose.Retry(loader.FromFunc(1, xField, func(ctx context.Context, _ int, _ *loader.Row) error {
+					attempts++
+					ctx, cancel := context.WithTimeout(ctx, c.own)
+					defer cancel()
+					<-ctx.Done()
+					return ctx.Err()
+				}), compose.RetryOptions{}))
+				s, err := loader.NewScratch(xField)
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), c.caller)
+				defer cancel()
+				require.ErrorIs(t, ds.Read(ctx, 0, s.Begin(new(loader.Row))), context.DeadlineExceeded)
+				require.Equal(t, c.attempts, attempts)
+			})
+		})
+	}
+}
+
 func TestAWaitForTheNextAttemptEndsWithTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ds := must(compose.Retry(loader.FromFunc(4, xField, func(context.Context, int, *loader.Row) error { return passing(true) }),
