@@ -13,6 +13,7 @@ import (
 	_ "github.com/leat-go/leat/device/meter"
 	_ "github.com/leat-go/leat/loader/compose"
 	_ "github.com/leat-go/leat/loader/idx"
+	_ "github.com/leat-go/leat/loader/records"
 	_ "github.com/leat-go/leat/loader/source"
 	_ "github.com/leat-go/leat/loader/stream"
 	_ "github.com/leat-go/leat/prefetch/chain"
@@ -69,6 +70,7 @@ var foreign = map[string][]string{
 	"loader":         nil,
 	"loader/compose": nil,
 	"loader/idx":     nil,
+	"loader/records": nil,
 	"loader/source":  nil,
 	"loader/stream":  nil,
 	"device":         nil,
