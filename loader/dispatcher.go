@@ -79,6 +79,8 @@ func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
 		epoch = d.merger.merge
 	case r.loader.replay != nil:
 		epoch = d.again
+	case r.loader.deal != nil:
+		epoch = d.dealt
 	}
 	epochs := r.loader.options.Epochs
 	for epochs == 0 || at.Epoch < epochs {
@@ -104,21 +106,32 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 	l := d.run.loader
 	order := l.order(at.Epoch)
 	for left := l.split.left(at); left > 0; left-- {
-		step, from, _ := l.split.step(at)
-		at.Position = from
-		p := step.part(from)
-		b := d.open(ctx, Filled{Epoch: at.Epoch, Batch: l.split.number(at), Position: p.position, After: at})
-		if b == nil {
+		var ok bool
+		if at, ok = d.step(ctx, at, order, left == 1); !ok {
 			return false
 		}
-		b.order = order
-		b.filled.N, b.filled.Valid, b.filled.LastOfEpoch = p.rows, p.valid, left == 1
-		b.filled.After.Position = p.after
-		d.run.lineup.hand(b, p.rows, true)
-		d.handed(b, p.rows)
-		at.Position = p.after
 	}
 	return true
+}
+
+// step opens the batch of the first step of a Dataset from a place on, and returns the place
+// behind it. It reports whether the run goes on.
+func (d *dispatcher) step(ctx context.Context, at Cursor, order Order, last bool) (after Cursor, ok bool) {
+	l := d.run.loader
+	step, from, _ := l.split.step(at)
+	at.Position = from
+	p := step.part(from)
+	b := d.open(ctx, Filled{Epoch: at.Epoch, Batch: l.split.number(at), Position: p.position, After: at})
+	if b == nil {
+		return at, false
+	}
+	b.order = order
+	b.filled.N, b.filled.Valid, b.filled.LastOfEpoch = p.rows, p.valid, last
+	b.filled.After.Position = p.after
+	d.run.lineup.hand(b, p.rows, true)
+	d.handed(b, p.rows)
+	at.Position = p.after
+	return at, true
 }
 
 // open waits for a slot and enters its batch in the order of delivery. filled has the
@@ -126,8 +139,7 @@ func (d *dispatcher) indexed(ctx context.Context, at Cursor) bool {
 // over.
 func (d *dispatcher) open(ctx context.Context, filled Filled) *batch {
 	r := d.run
-	// As much as each worker claims twice.
-	r.lineup.hold(2 * len(r.workers) * int(r.group.Load()))
+	d.hold()
 	if r.failed.Load() != none {
 		return nil
 	}
@@ -155,6 +167,11 @@ func (d *dispatcher) open(ctx context.Context, filled Filled) *batch {
 		return nil
 	}
 	return b
+}
+
+// hold waits until few rows are left that no worker has claimed: as many as each claims twice.
+func (d *dispatcher) hold() {
+	d.run.lineup.hold(2 * len(d.run.workers) * int(d.run.group.Load()))
 }
 
 // get asks the Memory for a slot. A panic there is an error, and runtime.Goexit is

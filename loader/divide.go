@@ -67,6 +67,8 @@ func (l *Loader) several(option string) error {
 		return &OptionError{Option: option, Value: "a Stream", Want: want}
 	case l.replay != nil:
 		return &OptionError{Option: option, Value: "a Replay", Want: want}
+	case l.deal != nil:
+		return &OptionError{Option: option, Value: "a Loader that Deal has made", Want: want}
 	}
 	return nil
 }
@@ -81,8 +83,7 @@ func (l *Loader) part(i, n int, layout *Layout) *Loader {
 	p.split.sizes = divided(l.split.sizes, n)
 	p.options.BatchSizes = divided(l.options.BatchSizes, n)
 	p.options.Shard = Shard{Index: int(p.split.rank), Count: int(p.split.ranks)}
-	p.base = share(l.base, i, n)
-	p.options.Workers = max(share(l.options.Workers, i, n), p.base)
+	p.base, p.options.Workers = l.staff(i, n)
 	return &p
 }
 
@@ -92,6 +93,12 @@ func divided(sizes []SizeFrom, n int) []SizeFrom {
 		sizes[i].BatchSize /= n
 	}
 	return sizes
+}
+
+// staff is part i's share of the workers, of n, and how many of it are no reserve.
+func (l *Loader) staff(i, n int) (base, workers int) {
+	base = share(l.base, i, n)
+	return base, max(share(l.options.Workers, i, n), base)
 }
 
 // share is the part that i of n get of a number of workers, 1 at least.

@@ -32,6 +32,7 @@ type Loader struct {
 	merger      func(*dispatcher) merging // and this of one Run
 	single      *Layout                   // and this of one sample
 	replay      []Filled                  // or these batches, for ever
+	deal        dealer                    // says which of the dataset's steps a Run takes; nil: all
 }
 
 // New makes a Loader of a dataset. batchSize is the number of rows of one rank's
