@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // pending is a sample that waits until the ranks have agreed on its batch.
@@ -14,33 +15,69 @@ type pending struct {
 // agreed fills batches where the ranks agree on each: its rows are together before it is
 // opened. It reports whether the run goes on.
 func (m *merger) agreed(ctx context.Context) bool {
+	voting, end := m.voting(ctx)
+	defer end()
 	defer m.forget()
 	for {
-		failed, ok := m.gather(ctx)
-		switch {
-		case !ok:
-			return false
-		case failed != nil:
-			if len(m.pending) == 0 || m.use(ctx) { // an earlier row may fail too
-				m.refuse(ctx, failed)
-			}
+		if !m.ready(ctx) {
+			m.withdraw(ctx, voting)
 			return false
 		}
-		going, err := m.vote(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return false
+		switch going, err := m.vote(ctx, voting); {
 		case err != nil:
-			failed := m.outcome(err)
-			failed.Stage = StageAgree
-			m.refuse(ctx, failed)
+			if ctx.Err() == nil {
+				failed := m.outcome(err)
+				failed.Stage = StageAgree
+				m.refuse(ctx, failed)
+			}
 			return false
 		case !going:
 			return true
 		case !m.use(ctx):
+			m.withdraw(ctx, voting)
 			return false
 		}
 		m.close(false)
+	}
+}
+
+// voting is the context of votes. Who has got the failure of a run closes it at once, and
+// may not keep this rank's word from the others: so it ends some time behind ctx then.
+func (m *merger) voting(ctx context.Context) (voting context.Context, end func()) {
+	voting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if m.hasFailed() {
+			time.AfterFunc(m.run.loader.options.GracePeriod/2, cancel)
+		} else {
+			cancel()
+		}
+	})
+	return voting, func() {
+		stop()
+		cancel()
+	}
+}
+
+// ready gathers the samples of a batch. It reports false if the run has failed or is over.
+func (m *merger) ready(ctx context.Context) bool {
+	failed, ok := m.gather(ctx)
+	if !ok {
+		return false
+	}
+	if failed != nil {
+		if len(m.pending) == 0 || m.use(ctx) { // an earlier row may fail too
+			m.refuse(ctx, failed)
+		}
+		return false
+	}
+	return !m.hasFailed()
+}
+
+// withdraw tells the other ranks that this one's run has failed, if it has. What it waits for
+// is their next step.
+func (m *merger) withdraw(ctx, voting context.Context) {
+	if failed := m.cause(); failed != nil {
+		_, _, _ = m.ask(ctx, voting, -1, failed)
 	}
 }
 
@@ -94,14 +131,16 @@ func (m *merger) forget() {
 }
 
 // vote has the ranks agree on the next step. It reports whether they make it.
-func (m *merger) vote(ctx context.Context) (going bool, err error) {
+func (m *merger) vote(ctx, voting context.Context) (going bool, err error) {
 	l := m.run.loader
 	rows, batch := len(m.pending), l.layout.batch
-	least, most, err := m.ask(ctx, rows)
+	least, most, err := m.ask(ctx, voting, rows, nil)
 	first := m.first()
 	switch {
 	case err != nil:
 		return false, err
+	case least == -1 && most <= batch:
+		return false, ErrRankFailed
 	case least < 0 || least > rows || most < rows || most > batch:
 		return false, fmt.Errorf("Agree returned a least of %d and a most of %d, where this rank has %d of at most %d", least, most, rows, batch)
 	case first && most == 0:
@@ -116,7 +155,7 @@ func (m *merger) vote(ctx context.Context) (going bool, err error) {
 
 // ask calls Options.Agree. A panic there is an error, and runtime.Goexit is made the run's
 // failure at once: nothing is returned then.
-func (m *merger) ask(ctx context.Context, rows int) (least, most int, err error) {
+func (m *merger) ask(ctx, voting context.Context, rows int, failed error) (least, most int, err error) {
 	m.epoch.Store(int64(m.begin.Epoch))
 	m.position.Store(m.after().Position)
 	m.agreeing.Store(m.sinceStart())
@@ -132,7 +171,7 @@ func (m *merger) ask(ctx context.Context, rows int) (least, most int, err error)
 			m.refuse(ctx, failed)
 		}
 	}()
-	least, most, err = m.run.loader.options.Agree(ctx, rows)
+	least, most, err = m.run.loader.options.Agree(voting, rows, failed)
 	returned = true
 	return least, most, err
 }

@@ -31,6 +31,8 @@ type dispatcher struct {
 	// agreeing is since when, after the Run's start, Options.Agree has had the goroutine; 0
 	// while it has not.
 	agreeing atomic.Int64
+	// refused is the failure that no open batch is to blame for, and that has ended the run.
+	refused atomic.Pointer[Error]
 }
 
 // merging fills batches from the shards of a Stream. NewStream alone brings what does it: a
@@ -241,7 +243,26 @@ func (d *dispatcher) sinceStart() int64 { return max(1, int64(time.Since(d.run.b
 // fail ends the run with a failure that no open batch is to blame for, behind
 // those that are open.
 func (d *dispatcher) fail(ctx context.Context, err *Error) {
+	d.refused.Store(err)
 	d.push(ctx, &batch{failure: err, number: d.number, arrived: true})
+}
+
+// hasFailed reports whether a failure has ended the run. Any goroutine may call it.
+func (d *dispatcher) hasFailed() bool {
+	return d.run.failed.Load() != none || d.refused.Load() != nil
+}
+
+// cause is the failure that has ended the run, nil if none has.
+func (d *dispatcher) cause() *Error {
+	failed := d.run.failed.Load()
+	for _, b := range d.batches {
+		if b.number == failed {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.failure
+		}
+	}
+	return d.refused.Load()
 }
 
 // push enters b, or the end of an epoch if b is nil, in the order of delivery. It

@@ -21,6 +21,9 @@ var (
 	// ErrNoSamples is for a dataset of length 0, and for an iterator that gives
 	// nothing in some epoch.
 	ErrNoSamples = errors.New("loader: no samples")
+	// ErrRankFailed is for a run that has ended because another rank's has failed; see
+	// Options.Agree.
+	ErrRankFailed = errors.New("loader: another rank has failed")
 	// ErrTooFewSamples is for fewer samples than one global batch under Drop,
 	// where every epoch would silently be empty.
 	ErrTooFewSamples = errors.New("loader: fewer samples than one global batch")

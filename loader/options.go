@@ -144,10 +144,18 @@ type Options struct {
 	// this rank has for it, 0 to the batch size, and returns the least and the most over all
 	// ranks: an all-reduce, which every rank takes part in. Under Drop the epoch goes on
 	// while the least is the batch size, under Exact while the most is above 0; then batches
-	// may be short, and empty. With one rank it is not called. ctx is cancelled when the Run
-	// is closed. A rank whose run has failed calls it no more, and the others wait for it: end
-	// theirs by their context.
-	Agree func(ctx context.Context, rows int) (least, most int, err error)
+	// may be short, and empty. With one rank it is not called.
+	//
+	// A rank whose run fails calls it a last time, with rows -1 and the failure, and what it
+	// returns then has no meaning; failed is nil in all other calls. Where least is -1 the
+	// other ranks end too, with ErrRankFailed. To have all of them tell why, send failed along
+	// and return it as err. A worker's failure is known when the rank has agreed on steps
+	// behind it, and other ranks may have made them; with Skips none is.
+	//
+	// ctx is cancelled when the Run is closed, in the last call after half of GracePeriod. A
+	// rank that is closed without a failure calls it no more, and the others wait: close them
+	// too, or end theirs by their context.
+	Agree func(ctx context.Context, rows int, failed error) (least, most int, err error)
 	// StallTimeout is how long the next batch may take before Next reports which
 	// sample, or which stage, it hangs on. Time for which nobody waits in Next does not
 	// count. 0 means no limit.

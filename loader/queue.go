@@ -48,7 +48,7 @@ type queue struct {
 	// known and given are what the taker knows of tail and has told of head: it looks at
 	// what the putter writes as rarely as it can.
 	known, given int64
-	_    [128]byte
+	_            [128]byte
 
 	// Set by who is about to wait, before its last look.
 	putterWaits, takerWaits atomic.Bool

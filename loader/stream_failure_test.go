@@ -3,8 +3,10 @@ package loader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -282,17 +284,18 @@ func TestSamplesOfAStreamAreClosed(t *testing.T) {
 
 func TestAgreeThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		agree func(context.Context, int) (int, int, error)
+		agree func(context.Context, int, error) (int, int, error)
 		says  string
 	}{
-		"an error":       {func(context.Context, int) (int, int, error) { return 0, 0, errBad }, "agree: bad record"},
-		"a panic":        {func(context.Context, int) (int, int, error) { panic(errBad) }, "agree: panic: bad record"},
-		"Goexit":         {func(context.Context, int) (int, int, error) { runtime.Goexit(); return 0, 0, nil }, "agree: the goroutine was ended by runtime.Goexit"},
-		"nonsense":       {func(_ context.Context, rows int) (int, int, error) { return rows + 1, rows, nil }, "a least of 5 and a most of 4, where this rank has 4 of at most 4"},
-		"below itself":   {func(_ context.Context, rows int) (int, int, error) { return 0, rows - 1, nil }, "a most of 3"},
-		"more than all":  {func(_ context.Context, rows int) (int, int, error) { return 0, 5, nil }, "a most of 5"},
-		"negative":       {func(_ context.Context, rows int) (int, int, error) { return -1, rows, nil }, "a least of -1"},
-		"too few at all": {func(_ context.Context, rows int) (int, int, error) { return 3, rows, nil }, "fewer samples than one global batch"},
+		"an error":       {func(context.Context, int, error) (int, int, error) { return 0, 0, errBad }, "agree: bad record"},
+		"a panic":        {func(context.Context, int, error) (int, int, error) { panic(errBad) }, "agree: panic: bad record"},
+		"Goexit":         {func(context.Context, int, error) (int, int, error) { runtime.Goexit(); return 0, 0, nil }, "agree: the goroutine was ended by runtime.Goexit"},
+		"nonsense":       {func(_ context.Context, rows int, _ error) (int, int, error) { return rows + 1, rows, nil }, "a least of 5 and a most of 4, where this rank has 4 of at most 4"},
+		"below itself":   {func(_ context.Context, rows int, _ error) (int, int, error) { return 0, rows - 1, nil }, "a most of 3"},
+		"more than all":  {func(_ context.Context, rows int, _ error) (int, int, error) { return 0, 5, nil }, "a most of 5"},
+		"negative":       {func(_ context.Context, rows int, _ error) (int, int, error) { return -2, rows, nil }, "a least of -2"},
+		"another failed": {func(_ context.Context, rows int, _ error) (int, int, error) { return -1, rows, nil }, "another rank has failed"},
+		"too few at all": {func(_ context.Context, rows int, _ error) (int, int, error) { return 3, rows, nil }, "fewer samples than one global batch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -310,9 +313,89 @@ func TestAgreeThatFails(t *testing.T) {
 	}
 }
 
+// One rank fails, at each step, wherever that is: the others end with ErrRankFailed or, where
+// the function sends it along, with that failure. They have all steps that the failing one has,
+// and none waits for ever, although each closes its run as soon as it has an error.
+func TestAFailingRankEndsTheOthers(t *testing.T) {
+	const shards, size = 3, 2
+	for name, spoil := range map[string]func(c *cut, o *loader.Options, number int){
+		"reader": func(c *cut, _ *loader.Options, number int) {
+			c.next = func(_ context.Context, _ loader.Pass, shard, n int) (loader.Encoder, bool, error) {
+				if numberOf(0, shard, n) == number {
+					return nil, true, errBad
+				}
+				return nil, true, nil
+			}
+		},
+		"shard": func(c *cut, o *loader.Options, number int) {
+			o.Skips = true
+			c.encode = func(_ context.Context, n int) error {
+				if n == number {
+					return errBad
+				}
+				return nil
+			}
+		},
+		"worker": func(c *cut, _ *loader.Options, number int) {
+			c.encode = func(_ context.Context, n int) error {
+				if n == number {
+					return errBad
+				}
+				return nil
+			}
+		},
+	} {
+		for _, telling := range []bool{false, true} {
+			for at := range 9 {
+				t.Run(fmt.Sprintf("%s/telling=%t/at=%d", name, telling, at), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						v := newVote(shards)
+						errs, steps := make([]error, shards), make([]int, shards)
+						var ranks sync.WaitGroup
+						for rank := range shards {
+							c := &cut{sizes: []int{9, 9, 9}, every: 1}
+							o := loader.Options{Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Index: rank, Count: shards}}
+							o.Agree = v.agree
+							if telling {
+								o.Agree = v.agreeTelling
+							}
+							if rank == 1 {
+								spoil(c, &o, numberOf(0, 1, at))
+							}
+							l := newCut(t, c, size, o)
+							ranks.Go(func() {
+								var batches []batch
+								batches, errs[rank] = readAll(t, l, loader.Cursor{}, 3)
+								steps[rank] = len(batches)
+							})
+						}
+						ranks.Wait()
+						require.ErrorIs(t, errs[1], errBad)
+						require.Equal(t, at/size, steps[1])
+						for _, rank := range []int{0, 2} {
+							switch {
+							case name == "worker" && errs[rank] == nil: // all had agreed on the end by then
+								require.Equal(t, 8, at)
+							case telling:
+								require.ErrorIs(t, errs[rank], errBad)
+							default:
+								require.ErrorIs(t, errs[rank], loader.ErrRankFailed)
+							}
+							require.GreaterOrEqual(t, steps[rank], steps[1])
+							if name != "worker" {
+								require.Equal(t, steps[1], steps[rank])
+							}
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
 func TestAgreeThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		agree := func(ctx context.Context, _ int) (int, int, error) {
+		agree := func(ctx context.Context, _ int, _ error) (int, int, error) {
 			<-ctx.Done()
 			return 0, 0, ctx.Err()
 		}
@@ -341,7 +424,7 @@ func TestTheLowestFailureOfAStreamIsTold(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		o := loader.Options{Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Count: ranks}}
 		if ranks == 2 { // and rank 0 has shard 0 only
-			o.Agree = func(_ context.Context, rows int) (int, int, error) { return rows, rows, nil }
+			o.Agree = func(_ context.Context, rows int, _ error) (int, int, error) { return rows, rows, nil }
 		}
 		_, err := readAll(t, newCut(t, c, 4, o), loader.Cursor{}, 3)
 		require.ErrorIs(t, err, errBad)

@@ -168,7 +168,7 @@ func TestAMarkWithOtherKeysIsNotRead(t *testing.T) {
 // Seek to the beginning is not taken for the place behind batches without rows.
 func TestSeekFromBehindEmptyBatches(t *testing.T) {
 	c := &cut{sizes: []int{5, 0}, every: 1}
-	l := newCut(t, c, 2, loader.Options{Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}, Agree: func(context.Context, int) (int, int, error) {
+	l := newCut(t, c, 2, loader.Options{Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}, Agree: func(context.Context, int, error) (int, int, error) {
 		return 0, 1, nil
 	}})
 	claim, err := l.Claim()

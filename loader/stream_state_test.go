@@ -14,7 +14,7 @@ import (
 )
 
 func TestEachOptionOfAStreamOutOfRangeIsNamed(t *testing.T) {
-	agree := func(_ context.Context, rows int) (int, int, error) { return rows, rows, nil }
+	agree := func(_ context.Context, rows int, _ error) (int, int, error) { return rows, rows, nil }
 	for name, c := range map[string]struct {
 		shards int
 		o      loader.Options

@@ -313,6 +313,7 @@ type vote struct {
 	in          []int
 	round       int
 	least, most int
+	failed      error // of a rank that has failed
 }
 
 func newVote(ranks int) *vote {
@@ -321,7 +322,7 @@ func newVote(ranks int) *vote {
 	return v
 }
 
-func (v *vote) agree(_ context.Context, rows int) (least, most int, err error) {
+func (v *vote) agree(_ context.Context, rows int, _ error) (least, most int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.in = append(v.in, rows)
@@ -339,6 +340,22 @@ func (v *vote) agree(_ context.Context, rows int) (least, most int, err error) {
 		v.cond.Wait()
 	}
 	return v.least, v.most, nil
+}
+
+// agreeTelling sends along why a rank has failed, and returns it on all.
+func (v *vote) agreeTelling(ctx context.Context, rows int, failed error) (least, most int, err error) {
+	if failed != nil {
+		v.mu.Lock()
+		v.failed = failed
+		v.mu.Unlock()
+	}
+	least, most, _ = v.agree(ctx, rows, failed)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if least == -1 {
+		err = v.failed
+	}
+	return least, most, err
 }
 
 // Every rank makes equally many steps, each sample comes at most once, and under Exact

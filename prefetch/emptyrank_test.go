@@ -58,14 +58,14 @@ func TestARankWithoutSamplesKeepsStep(t *testing.T) {
 }
 
 // reduced is an all-reduce between the goroutines of so many ranks.
-func reduced(ranks int) func(ctx context.Context, rows int) (least, most int, err error) {
+func reduced(ranks int) func(ctx context.Context, rows int, _ error) (least, most int, err error) {
 	type reduction struct {
 		rows []int
 		done chan struct{}
 	}
 	var mu sync.Mutex
 	next := &reduction{done: make(chan struct{})}
-	return func(ctx context.Context, rows int) (least, most int, err error) {
+	return func(ctx context.Context, rows int, _ error) (least, most int, err error) {
 		mu.Lock()
 		r := next
 		if r.rows = append(r.rows, rows); len(r.rows) == ranks {
