@@ -35,6 +35,14 @@ type Memory interface {
 	Quarantine(slot Slot, err error)
 }
 
+// A NearMemory is a Memory that is nearer to some processors than to others.
+type NearMemory interface {
+	Memory
+	// Approach is called by each of a Run's workers, by its number from 0 on, before it
+	// writes to slots: here it may move to the processors that are near.
+	Approach(worker int)
+}
+
 // Heap is the plainest Memory: a fixed number of slots of ordinary Go memory. The
 // consumer returns each slot by Put when it has read the batch.
 type Heap struct {

@@ -133,7 +133,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool) 
 	context.AfterFunc(ctx, r.halt)
 	r.live.Store(int32(workers) + 1)
 	for i := range workers {
-		r.workers = append(r.workers, newWorker(r, i >= l.base))
+		r.workers = append(r.workers, newWorker(r, i))
 	}
 	r.inspector.init(r)
 	for _, w := range r.workers {

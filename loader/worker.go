@@ -17,7 +17,9 @@ const maxClaim = 2048
 // worker reads samples into rows: one goroutine, started and counted by the Run.
 type worker struct {
 	run      *Run
-	reserved bool // whether it stands aside where there is no processor for it
+	number   int
+	reserved bool       // whether it stands aside where there is no processor for it
+	near     NearMemory // nil if no processor is nearer to the memory than another
 
 	dataset    Dataset // the loader's, or limit
 	limit      *limit  // nil if there is none
@@ -48,8 +50,9 @@ type worker struct {
 	_ [128]byte
 }
 
-func newWorker(r *Run, reserved bool) *worker {
-	w := &worker{run: r, reserved: reserved, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
+func newWorker(r *Run, number int) *worker {
+	w := &worker{run: r, number: number, reserved: number >= r.loader.base, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
+	w.near, _ = r.mem.(NearMemory)
 	w.dataset = r.loader.dataset
 	if !r.loader.options.Skips { // else the shards have it
 		if w.limit = newLimit(r); w.limit != nil {
@@ -107,6 +110,9 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 		return
 	}
 	claimed := w.claim.hi - w.claim.lo
+	if w.near != nil {
+		w.near.Approach(w.number)
+	}
 	w.turn++
 	if claimed == 1 {
 		w.several.Store(0)
