@@ -9,8 +9,9 @@ import (
 )
 
 // Properties describe a device: its Kind ("cpu" or "cuda") and Index, Description, UUID,
-// TotalBytes of memory, CopyEngines, CUDA's compute capability, PCI address, the range of
-// stream priorities, whether times are Modelled, and the driver's Notes.
+// TotalBytes of memory, CopyEngines, CUDA's compute capability, PCI address, the Processors
+// next to it and their NUMA Node where there are several, the range of stream priorities,
+// whether times are Modelled, and the driver's Notes.
 type Properties = driver.Properties
 
 // Error is the error of a device's operations:

@@ -24,15 +24,15 @@ func newStages(dev, host *device.Device, compute *device.Stream, ld *loader.Load
 	if compute != nil {
 		g.computes = computes{streams: []*device.Stream{compute}, roundRobin: z.options.Streams.RoundRobin}
 	}
-	if err := g.allocate(); err != nil {
+	if err := g.allocate(ld.Options().Workers); err != nil {
 		return nil, errors.Join(err, g.release(), g.closeComputes())
 	}
 	return g, nil
 }
 
 // allocate makes the pinned memory, the streams, the transform and the slots.
-func (g *stages) allocate() (err error) {
-	if err := g.allocatePinned(); err != nil {
+func (g *stages) allocate(workers int) (err error) {
+	if err := g.allocatePinned(workers); err != nil {
 		return err
 	}
 	if g.dev != nil {
@@ -58,7 +58,7 @@ func (g *stages) allocate() (err error) {
 	return nil
 }
 
-func (g *stages) allocatePinned() error {
+func (g *stages) allocatePinned(workers int) error {
 	z, o := &g.sizes, &g.sizes.options
 	pool, err := pinnedpool.New(g.host, o.Memory.HostSlots, z.in.Size(), pinnedpool.Options{
 		BudgetBytes: z.pinned - z.outputs, MinSlots: o.Memory.MinHostSlots, Together: o.BatchesPerCopy, Pageable: o.Memory.Pageable,
@@ -73,7 +73,10 @@ func (g *stages) allocatePinned() error {
 	}
 	g.pinned = &pinned{pool: pool, layout: z.in, extent: newExtent(z.in), stride: z.stride, pageable: pool.Stats().Pageable,
 		group: make([]*pinnedpool.Buffer, 0, o.BatchesPerCopy)}
-	g.feed = g.pinned
+	g.feed, g.memory = g.pinned, g.pinned
+	if g.dev != nil {
+		g.memory, g.near = placed(g.pinned, g.dev.Properties(), workers)
+	}
 	return nil
 }
 

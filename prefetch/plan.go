@@ -69,6 +69,9 @@ func makePlan(g *stages, ld *loader.Loader) Plan {
 	if pool.Slots < o.Memory.HostSlots {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("%d host slots instead of %d: there is no memory for more", pool.Slots, o.Memory.HostSlots))
 	}
+	if g.near > 0 {
+		plan.Notes = append(plan.Notes, nearNote(g.near, lo.Workers, g.dev.Properties().Node))
+	}
 	if g.ring != nil {
 		plan.Goroutines++ // the recycler
 	}

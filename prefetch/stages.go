@@ -20,6 +20,8 @@ type stages struct {
 	computes  computes       // none without a device
 	feed      feed           // how batches reach slots: pinned
 	pinned    *pinned
+	memory    loader.Memory // where workers write: pinned, and how they come near it
+	near      int           // how many of them do
 	transform *transforming // nil without a transform
 	ring      *ring         // of device slots, or of a transform's output; nil without either
 	windows   []*window     // the places of all batches that can be delivered

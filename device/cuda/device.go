@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/device/internal/topology"
 )
 
 // A gpu is one open device.
@@ -18,7 +19,8 @@ type gpu struct {
 	name    string
 	ordinal int     // CUdevice
 	ctx     uintptr // CUcontext, the device's primary one
-	numa    int     // the node that the GPU hangs on, −1 where unknown
+	host    topology.System
+	place   topology.Place // where host memory comes from
 
 	closing sync.Once
 	closed  atomic.Bool
@@ -43,7 +45,7 @@ type gpu struct {
 }
 
 func newGPU(cu *symbols, o Options) *gpu {
-	return &gpu{cu: cu, sync: o.Sync, name: o.name(), numa: -1}
+	return &gpu{cu: cu, sync: o.Sync, name: o.name(), host: topology.Host(), place: topology.Place{Node: -1}}
 }
 
 // prepare does all that must not happen once work flows: it asks for the range of
@@ -61,7 +63,11 @@ func (d *gpu) prepare(modules []*driver.Module) error {
 	if fn := d.cu.ctxGetPriorityRange; fn != 0 && g.call(fn, g.result0(), g.result1()) == success {
 		p.LowestPriority, p.HighestPriority = g.number(0), g.number(1)
 	}
-	d.numa = numaNode(p.PCI)
+	d.place = d.host.Near(g.hangs())
+	p.Processors, p.Node = d.place.Processors, d.place.Node
+	if d.place.Why != "" {
+		p.Notes = append(p.Notes, d.place.Why)
+	}
 	p.Notes = append(p.Notes, d.pinningNote())
 	err = g.loadModules(modules)
 	if left := g.leave(success); err == nil {

@@ -15,11 +15,12 @@ import (
 // Pinned memory lies on the GPU's NUMA node where the system has several.
 func TestGPUPinnedMemoryIsNear(t *testing.T) {
 	dev := openGPU(t, Options{})
-	node := unwrapped(dev).numa
+	node := unwrapped(dev).place.Node
 	nodes, err := filepath.Glob("/sys/devices/system/node/node[0-9]*")
 	if err != nil || node < 0 || len(nodes) < 2 {
 		t.Skipf("the GPU's node is %d, and the system has %d", node, len(nodes))
 	}
+	t.Log(dev.Notes())
 	mem := gpuHost(t, dev, 64<<20)
 	on := nodeOf(t, mem)
 	require.Equal(t, slices.Repeat([]int{node}, len(on)), on)

@@ -116,7 +116,11 @@ func list(cu *symbols) ([]driver.Properties, error) {
 
 // open makes a device over the functions of cu, with modules loaded.
 func open(cu *symbols, o Options, modules []*driver.Module) (*gpu, error) {
-	d := newGPU(cu, o)
+	return newGPU(cu, o).open(o, modules)
+}
+
+func (d *gpu) open(o Options, modules []*driver.Module) (*gpu, error) {
+	cu := d.cu
 	g := newGroup(d, "Open")
 	defer g.end()
 	if err := g.start(); err != nil {

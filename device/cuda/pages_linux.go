@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"unsafe"
 
@@ -92,17 +90,4 @@ func preferNode(mem []byte, node int) {
 	mask := [2]uint64{1 << node}
 	unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(unsafe.SliceData(mem))), uintptr(len(mem)),
 		preferred, uintptr(unsafe.Pointer(&mask)), 65, 0)
-}
-
-// numaNode is the node of the PCI device, −1 where the system does not say.
-func numaNode(pci string) int {
-	text, err := os.ReadFile("/sys/bus/pci/devices/" + strings.ToLower(pci) + "/numa_node")
-	if pci == "" || err != nil {
-		return -1
-	}
-	node, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return -1
-	}
-	return node
 }

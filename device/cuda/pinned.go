@@ -184,7 +184,7 @@ func (d *gpu) mapPinned(bytes int64) ([]byte, error) { return d.mapHost(bytes, h
 // mapHost maps memory, on the GPU's node where that is known, and registers it
 // unless it is to be pageable.
 func (d *gpu) mapHost(bytes int64, o hostOrigin) ([]byte, error) {
-	pages, err := mapPages(bytes, d.numa)
+	pages, err := mapPages(bytes, d.place.Node)
 	if err != nil {
 		return nil, &driver.Error{Op: "AllocHost", Device: d.name,
 			Err: fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err), Hint: pinRefused(bytes)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leat-go/leat/device/driver"
+	"github.com/leat-go/leat/device/internal/topology"
 )
 
 // The numbers of the device attributes that are asked for.
@@ -11,7 +12,13 @@ const (
 	attributeAsyncEngineCount = 40
 	attributeComputeMajor     = 75
 	attributeComputeMinor     = 76
+	attributeNUMAConfig       = 130
+	attributeNUMANode         = 131
+	attributeHostNUMANode     = 134
 )
+
+// memoryIsNode is a NUMA configuration: the system sees the GPU's memory as a node.
+const memoryIsNode = 1
 
 const (
 	uuidBytes     = 16
@@ -58,11 +65,23 @@ func (g *group) describe(i int, p *driver.Properties) (ordinal int, err error) {
 }
 
 // attribute is 0 where the driver does not know it.
-func (g *group) attribute(number, dev uintptr) int {
+func (g *group) attribute(number, dev uintptr) int { return g.attributeOr(0, number, dev) }
+
+func (g *group) attributeOr(unknown int, number, dev uintptr) int {
 	if g.call(g.gpu.cu.deviceGetAttribute, g.result0(), number, dev) != success {
-		return 0
+		return unknown
 	}
 	return g.number(0)
+}
+
+// hangs is what the driver tells of the place of the group's device in the machine.
+func (g *group) hangs() topology.Device {
+	dev := uintptr(g.gpu.ordinal)
+	d := topology.Device{PCI: g.gpu.props.PCI, HostNode: g.attributeOr(-1, attributeHostNUMANode, dev), OwnNode: -1}
+	if g.attribute(attributeNUMAConfig, dev) == memoryIsNode {
+		d.OwnNode = g.attributeOr(-1, attributeNUMANode, dev)
+	}
+	return d
 }
 
 // string is the C string in the group's text.

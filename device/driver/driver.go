@@ -132,6 +132,11 @@ type Properties struct {
 	ComputeMajor, ComputeMinor int
 	// PCI is the bus address, empty where there is none.
 	PCI string
+	// Processors are those of the host next to the device, and Node is their NUMA node,
+	// from which pinned memory comes. Where all are alike, or the system does not say which
+	// they are, Processors is nil, and Node says nothing.
+	Processors []int
+	Node       int
 	// LowestPriority and HighestPriority bound StreamConfig.Priority; the highest
 	// is the smaller number.
 	LowestPriority, HighestPriority int
