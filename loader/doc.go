@@ -14,6 +14,7 @@
 //	Mesh, Piece         the ranks in a grid of axes, and their parts of a sequence
 //	Run                 one pass: a dispatcher and workers that fill slots of a Memory
 //	loader/source       where bytes come from: paths, globs, whatever an fs.FS holds
+//	loader/statefile    States in files
 //	loader/records      files of fixed-length binary records
 //	loader/idx          IDX files, the format of MNIST
 //	loader/stream       chains of operators over streams, for NewStream

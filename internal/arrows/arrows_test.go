@@ -15,6 +15,7 @@ import (
 	_ "github.com/leat-go/leat/loader/idx"
 	_ "github.com/leat-go/leat/loader/records"
 	_ "github.com/leat-go/leat/loader/source"
+	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/loader/stream"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/prefetch/group"
@@ -66,26 +67,27 @@ const (
 // library, golang.org/x and this module. All else is in packages that stand in apart,
 // so that only those who import them link it.
 var foreign = map[string][]string{
-	"dtype":          nil,
-	"loader":         nil,
-	"loader/compose": nil,
-	"loader/idx":     nil,
-	"loader/records": nil,
-	"loader/source":  nil,
-	"loader/stream":  nil,
-	"device":         nil,
-	"device/driver":  nil,
-	"device/order":   nil,
-	"device/busy":    nil,
-	"device/meter":   nil,
-	"device/cpu":     nil,
-	"device/cuda":    {purego}, // calls C
-	"device/auto":    {purego}, // opens device/cuda
-	"kernels":        nil,
-	"pinnedpool":     {memlimit, memory}, // the default budget
-	"prefetch":       {memlimit, memory},
-	"prefetch/chain": {memlimit, memory},
-	"prefetch/group": {memlimit, memory},
+	"dtype":            nil,
+	"loader":           nil,
+	"loader/compose":   nil,
+	"loader/idx":       nil,
+	"loader/records":   nil,
+	"loader/source":    nil,
+	"loader/statefile": nil,
+	"loader/stream":    nil,
+	"device":           nil,
+	"device/driver":    nil,
+	"device/order":     nil,
+	"device/busy":      nil,
+	"device/meter":     nil,
+	"device/cpu":       nil,
+	"device/cuda":      {purego}, // calls C
+	"device/auto":      {purego}, // opens device/cuda
+	"kernels":          nil,
+	"pinnedpool":       {memlimit, memory}, // the default budget
+	"prefetch":         {memlimit, memory},
+	"prefetch/chain":   {memlimit, memory},
+	"prefetch/group":   {memlimit, memory},
 }
 
 // apart are packages for one purpose, and what they are for.

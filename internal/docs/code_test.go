@@ -17,6 +17,7 @@ import (
 	_ "github.com/leat-go/leat/device/meter"
 	_ "github.com/leat-go/leat/loader/idx"
 	_ "github.com/leat-go/leat/loader/records"
+	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/tensors"
 )
