@@ -3,6 +3,7 @@ package prefetch
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/internal/life"
@@ -71,8 +72,17 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 		}
 		return left
 	}
-	p.life.must(life.Reap)
 	var errs []error
+	if err := p.beforeFree.run(ctx); err != nil && ctx.Err() != nil {
+		left.Err = err
+		if left.HostSlots = g.ring == nil; g.ring != nil {
+			left.Slots = len(g.ring.slots)
+		}
+		return left
+	} else if err != nil {
+		errs = append(errs, fmt.Errorf("prefetch: BeforeFree: %w", err))
+	}
+	p.life.must(life.Reap)
 	if g.ring != nil {
 		for _, s := range g.ring.retire(p.orphaned) {
 			err := g.restOf(ctx, s)

@@ -23,12 +23,13 @@ import (
 type Prefetcher struct {
 	lookahead
 
-	plan      Plan
-	results   *results // made by the first Map
-	closeOnce hold.Once
-	watch     invariants.Watch
-	unfreed   []*results      // which a reaper could not free; guarded by mu
-	reapers   []chan struct{} // each closed when what a Map has left is freed; guarded by mu
+	plan       Plan
+	results    *results // made by the first Map
+	closeOnce  hold.Once
+	watch      invariants.Watch
+	beforeFree freeings
+	unfreed    []*results      // which a reaper could not free; guarded by mu
+	reapers    []chan struct{} // each closed when what a Map has left is freed; guarded by mu
 }
 
 // New makes a Prefetcher that uploads ld's batches to compute's device for work on

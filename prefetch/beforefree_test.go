@@ -1,0 +1,137 @@
+package prefetch_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/prefetch"
+)
+
+// What keeps the addresses of a batch is told before the memory is freed, once, whether
+// the batches are back or not; what was cancelled is not told.
+func TestBeforeFreeIsCalledFirst(t *testing.T) {
+	for _, leased := range []bool{false, true} {
+		r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{}, prefetch.Options{})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		b, err := rd.Next(t.Context())
+		require.NoError(t, err)
+		g, err := r.compute.Capture(func() error { return r.compute.Memset(b.Field("bytes").View, 0) })
+		require.NoError(t, err)
+		var order []string
+		for _, name := range []string{"a", "graph", "cancelled"} {
+			cancel, err := r.pf.BeforeFree(func(context.Context) error {
+				order = append(order, name)
+				if name == "graph" {
+					return g.Close()
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			if name == "cancelled" {
+				cancel()
+				cancel()
+			}
+		}
+		if !leased {
+			b.Release()
+			require.NoError(t, r.pf.Close())
+		} else {
+			var left *prefetch.CloseError
+			require.ErrorAs(t, r.pf.Close(), &left)
+			require.NoError(t, left.Err)
+			b.Release()
+		}
+		require.Equal(t, []string{"a", "graph"}, order)
+		_, err = r.pf.BeforeFree(func(context.Context) error { return nil })
+		require.ErrorIs(t, err, prefetch.ErrClosed)
+		require.NoError(t, rd.Close())
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		for leases := r.pf.Stats().Leases; leases > 0; leases = r.pf.Stats().Leases {
+			runtime.Gosched()
+		}
+	}
+}
+
+// Who does not come to an end in time leaves the memory to the reaper, whose call has no
+// limit, and Close says so.
+func TestBeforeFreeThatTakesLong(t *testing.T) {
+	for name, endsWithContext := range map[string]bool{"and heeds its context": true, "and does not": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{}, prefetch.Options{CloseTimeout: time.Second})
+				calls := 0
+				_, err := r.pf.BeforeFree(func(ctx context.Context) error {
+					calls++
+					if endsWithContext {
+						select {
+						case <-time.After(3 * time.Second):
+							return nil
+						case <-ctx.Done():
+							return context.Cause(ctx)
+						}
+					}
+					time.Sleep(3 * time.Second)
+					return nil
+				})
+				require.NoError(t, err)
+				before := time.Now()
+				var left *prefetch.CloseError
+				require.ErrorAs(t, r.pf.Close(), &left)
+				require.Equal(t, 3, left.Slots)
+				require.ErrorIs(t, left.Err, context.DeadlineExceeded)
+				require.Equal(t, time.Second, time.Since(before))
+				require.Positive(t, r.pf.Stats().Pool.Bytes)
+				time.Sleep(4 * time.Second)
+				if endsWithContext {
+					require.Equal(t, 2, calls)
+				} else {
+					require.Equal(t, 1, calls)
+				}
+				r.nothingLeft()
+			})
+		})
+	}
+}
+
+// What goes wrong there is told by Close, and everything is freed all the same.
+func TestBeforeFreeThatFails(t *testing.T) {
+	own := errors.New("own")
+	for name, f := range map[string]func(context.Context) error{
+		"error":  func(context.Context) error { return own },
+		"panic":  func(context.Context) error { panic(own) },
+		"goexit": func(context.Context) error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{}, prefetch.Options{})
+			_, err := r.pf.BeforeFree(f)
+			require.NoError(t, err)
+			called := false
+			_, err = r.pf.BeforeFree(func(context.Context) error { called = true; return nil })
+			require.NoError(t, err)
+			err = r.pf.Close()
+			switch name {
+			case "error":
+				require.ErrorIs(t, err, own)
+			case "panic":
+				var panicked *loader.PanicError
+				require.ErrorAs(t, err, &panicked)
+				require.Equal(t, own, panicked.Value)
+			case "goexit":
+				var exited *loader.GoexitError
+				require.ErrorAs(t, err, &exited)
+			}
+			require.True(t, called)
+			r.nothingLeft()
+			require.NoError(t, r.pf.Close())
+		})
+	}
+}
