@@ -17,6 +17,7 @@ import (
 	_ "github.com/leat-go/leat/loader/source"
 	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/loader/stream"
+	_ "github.com/leat-go/leat/prefetch/capture"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/prefetch/group"
 	_ "github.com/leat-go/leat/tensors"
@@ -46,9 +47,11 @@ func TestImportsPointOneWay(t *testing.T) {
 		"device/cuda":    {"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"},
 		"kernels":        {"device/cpu", "device/cuda", "loader", "pinnedpool", "prefetch"},
 		"pinnedpool":     {"device/cpu", "device/cuda", "loader", "kernels", "prefetch"},
-		"prefetch":       {"device/cuda", "device/auto", "prefetch/chain", "prefetch/group"},
+		"prefetch":       {"device/cuda", "device/auto", "prefetch/capture", "prefetch/chain", "prefetch/group"},
 		"prefetch/chain": {"device/cuda", "device/auto"},
 		"prefetch/group": {"device/cuda", "device/auto", "prefetch/chain"},
+
+		"prefetch/capture": {"device/cuda", "device/auto", "prefetch/chain"},
 	} {
 		got := deps(t, pkg)
 		for _, n := range never {
@@ -88,6 +91,7 @@ var foreign = map[string][]string{
 	"prefetch":         {memlimit, memory},
 	"prefetch/chain":   {memlimit, memory},
 	"prefetch/group":   {memlimit, memory},
+	"prefetch/capture": {memlimit, memory},
 }
 
 // apart are packages for one purpose, and what they are for.
