@@ -3,6 +3,7 @@
 //
 //	go run ./examples/train
 //	go run ./examples/train -device cpu -depth 1 -workers 1
+//	go run ./examples/train -batch 128 -graph
 package main
 
 import (
@@ -34,7 +35,7 @@ func main() {
 type config struct {
 	device, data string
 	epochs       int
-	json         bool
+	graph, json  bool
 	batchSize    int
 	loader       loader.Options
 	prefetch     prefetch.Options
@@ -52,6 +53,7 @@ func parse(args []string) (config, error) {
 	f.Uint64Var(&c.loader.Seed, "seed", 1, "seed of the order and of the first parameters")
 	f.IntVar(&c.prefetch.Memory.HostSlots, "host-slots", 0, "pinned host slots; 0 means 8")
 	f.IntVar(&c.prefetch.Depth, "depth", 0, "device slots; 0 means 3")
+	f.BoolVar(&c.graph, "graph", false, "capture the step as a graph and launch that, instead of every kernel")
 	f.BoolVar(&c.json, "json", false, "print a last line of JSON")
 	f.SetOutput(io.Discard) // errors are the caller's to print, once
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -95,6 +97,9 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	fmt.Printf("\n%s\n", t.pf.Stats())
+	if t.step != nil {
+		fmt.Println(t.step.Report())
+	}
 	fmt.Printf("test accuracy %.2f%% after %d epochs, %.1f s, %.0f samples/s\n",
 		100*summary.Accuracy, summary.Epochs, summary.Seconds, summary.SamplesPerSecond)
 	if c.json {

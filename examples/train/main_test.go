@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device/auto"
+	"github.com/leat-go/leat/device/cuda"
 	"github.com/leat-go/leat/examples/train/mnist"
 )
 
@@ -44,6 +45,43 @@ func TestLossesDependOnTheSeedAlone(t *testing.T) {
 	for _, key := range []string{"device", "epochs", "samples", "accuracy", "loss", "seconds", "samples_per_second",
 		"wait_producer_seconds", "wait_copy_seconds", "wait_slot_seconds", "depth", "pinned_bytes", "device_bytes"} {
 		require.Contains(t, string(text), `"`+key+`":`)
+	}
+}
+
+// A step that is captured and replayed trains as the one that is launched kernel by kernel,
+// to the last bit.
+func TestAGraphTrainsAsLaunchesDo(t *testing.T) {
+	flags := []string{"-device", "cpu", "-epochs", "1", "-batch", "517"} // the last one is short
+	launched := trained(t, flags...)
+	require.Zero(t, launched.Replays)
+	replayed := trained(t, append(flags, "-graph")...)
+	require.Positive(t, replayed.Replays)
+	require.Equal(t, launched.Losses, replayed.Losses)
+	require.Equal(t, launched.Accuracy, replayed.Accuracy)
+	require.Len(t, replayed.EpochSeconds, 1)
+	// With the order of all work checked it is captured, and compared, at every step.
+	t.Setenv("LEAT_ORDER", "1")
+	checked := trained(t, append(flags, "-graph")...)
+	require.Zero(t, checked.Replays)
+	require.Equal(t, launched.Losses, checked.Losses)
+}
+
+// The same on a GPU.
+func TestGPUAGraphTrainsAsLaunchesDo(t *testing.T) {
+	if dev, err := cuda.Open(cuda.Options{}); err == nil {
+		require.NoError(t, dev.Close())
+	} else if os.Getenv("LEAT_GPU") == "required" {
+		t.Fatal("LEAT_GPU=required, and ", err)
+	} else {
+		t.Skip("needs a GPU: ", err)
+	}
+	for _, flags := range [][]string{{"-batch", "128"}, {"-batch", "1000", "-depth", "1"}} {
+		flags = append(flags, "-device", "cuda:0", "-epochs", "2")
+		launched := trained(t, flags...)
+		replayed := trained(t, append(flags, "-graph")...)
+		require.Positive(t, replayed.Replays)
+		require.Equal(t, launched.Losses, replayed.Losses)
+		require.Equal(t, launched.Accuracy, replayed.Accuracy)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/leat-go/leat/examples/train/nn"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/prefetch/capture"
 	"github.com/leat-go/leat/prefetch/chain"
 )
 
@@ -34,12 +35,14 @@ type summary struct {
 	Losses              []float64 `json:"losses"`
 	Seconds             float64   `json:"seconds"`
 	SamplesPerSecond    float64   `json:"samples_per_second"`
+	EpochSeconds        []float64 `json:"epoch_seconds"` // without the evaluation
 	WaitProducerSeconds float64   `json:"wait_producer_seconds"`
 	WaitCopySeconds     float64   `json:"wait_copy_seconds"`
 	WaitSlotSeconds     float64   `json:"wait_slot_seconds"`
 	Depth               int       `json:"depth"`
 	PinnedBytes         int64     `json:"pinned_bytes"`
 	DeviceBytes         int64     `json:"device_bytes"`
+	Replays             int64     `json:"replays"` // steps that were launched as a graph alone
 }
 
 // A training is the device, the pipeline on it and the network.
@@ -49,7 +52,8 @@ type training struct {
 	pf      *prefetch.Prefetcher // training samples
 	test    *prefetch.Prefetcher // test samples
 	net     *nn.Network
-	losses  *meter.Meter[float32] // of the steps, some time after they were submitted
+	step    *capture.Step[nn.Scalars] // nil without -graph
+	losses  *meter.Meter[float32]     // of the steps, some time after they were submitted
 	batches int
 	closers []func() error // in order of making
 }
@@ -109,6 +113,12 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 		return t, err
 	}
 	t.onClose(t.net.Close)
+	if c.graph {
+		if t.step, err = capture.New[nn.Scalars](t.pf, t.submit, capture.Options{}); err != nil {
+			return t, err
+		}
+		t.onClose(t.step.Close)
+	}
 	if t.losses, err = meter.New[float32](t.dev); err != nil {
 		return t, err
 	}
@@ -135,28 +145,35 @@ func (t *training) close() error {
 // train is the loop over the epochs, each followed by an evaluation.
 func (t *training) train(ctx context.Context) (summary, error) {
 	start := time.Now()
-	var losses []float64
+	var losses, epochSeconds []float64
 	var tested nn.Report
 	for epoch, batches := range t.pf.Epochs(ctx) {
+		from := time.Now()
 		trained, err := t.epoch(ctx, epoch, batches)
 		if err != nil {
 			return summary{}, err
 		}
+		took := time.Since(from).Seconds()
 		if tested, err = t.evaluate(ctx); err != nil {
 			return summary{}, err
 		}
-		fmt.Printf("epoch %d: loss %.5f, test accuracy %.2f%%\n", epoch+1, trained.Loss, 100*tested.Accuracy)
-		losses = append(losses, trained.Loss)
+		fmt.Printf("epoch %d: loss %.5f, test accuracy %.2f%%, %.3f s of training\n", epoch+1, trained.Loss, 100*tested.Accuracy, took)
+		losses, epochSeconds = append(losses, trained.Loss), append(epochSeconds, took)
 	}
 	seconds := time.Since(start).Seconds()
 	stats, plan := t.pf.Stats(), t.pf.Plan()
+	var report capture.Report
+	if t.step != nil {
+		report = t.step.Report()
+	}
 	return summary{
 		Device: t.dev.Name(), Epochs: plan.Epochs, Samples: stats.Samples,
 		Accuracy: tested.Accuracy, Loss: losses[len(losses)-1], Losses: losses,
-		Seconds: seconds, SamplesPerSecond: float64(stats.Samples) / seconds,
+		Seconds: seconds, SamplesPerSecond: float64(stats.Samples) / seconds, EpochSeconds: epochSeconds,
 		WaitProducerSeconds: stats.WaitProducer.Seconds(), WaitCopySeconds: stats.WaitCopy.Seconds(),
 		WaitSlotSeconds: stats.WaitSlot.Seconds(),
 		Depth:           plan.Depth, PinnedBytes: plan.HostBytes, DeviceBytes: plan.DeviceBytes,
+		Replays: report.Replays,
 	}, nil
 }
 
@@ -174,8 +191,7 @@ func (t *training) epoch(ctx context.Context, epoch int, batches iter.Seq2[prefe
 		if err != nil {
 			return nn.Report{}, err
 		}
-		err := t.net.Step(batch.Stream(), batch.Field("image").View, batch.Field("label").View, batch.Len())
-		if err != nil {
+		if err := t.learn(batch); err != nil {
 			return nn.Report{}, err
 		}
 		if err := t.losses.Push(batch.Stream(), t.net.Loss()); err != nil {
@@ -191,6 +207,24 @@ func (t *training) epoch(ctx context.Context, epoch int, batches iter.Seq2[prefe
 		}
 	}
 	return t.net.Report(ctx, t.compute)
+}
+
+// learn submits the step on one batch, kernel by kernel or as a graph.
+func (t *training) learn(batch prefetch.Batch) error {
+	if t.step == nil {
+		return t.net.Step(batch.Stream(), batch.Field("image").View, batch.Field("label").View, batch.Len())
+	}
+	scalars, err := t.net.Next(batch.Len())
+	if err != nil {
+		return err
+	}
+	return t.step.Run(batch, scalars)
+}
+
+// submit is the part of a step that is captured. What changes from step to step is in
+// scalars.
+func (t *training) submit(s *device.Stream, batch capture.Batch, scalars device.View) error {
+	return t.net.Submit(s, batch.Field("image").View, batch.Field("label").View, batch.Len(), scalars)
 }
 
 // evaluate is a pass over all test samples.

@@ -25,6 +25,10 @@ func TestGPULossesStayNearTheCPUs(t *testing.T) {
 	firstAgain, lastAgain := train(t, gpu, o, 5)
 	require.Equal(t, first.Loss, firstAgain.Loss, "the same device gives the same losses")
 	require.Equal(t, last.Losses, lastAgain.Losses)
+
+	r := kerneltest.CUDA(t)
+	_, inParts := trainBy(t, r, o, 5, inTwo(r))
+	require.Equal(t, last.Losses, inParts.Losses, "and so does a step in two parts")
 }
 
 // TestElementwiseKernelsAgree needs a GPU: what has no reduction is equal to the
@@ -61,7 +65,7 @@ func TestElementwiseKernelsAgree(t *testing.T) {
 			params, moment1, moment2 := random(r, 1), random(r, 2), random(r, 3)
 			require.NoError(r.T, r.Stream.Memset(moment2, 0))
 			for step := 1; step <= 5; step++ {
-				require.NoError(r.T, adam(r.Stream, params, random(r, 4), moment1, moment2, 0.01, step))
+				require.NoError(r.T, adam(r.Stream, params, random(r, 4), moment1, moment2, changing{values: adamScalars(0.01, step)}))
 			}
 			return []device.View{params, moment1, moment2}
 		}},

@@ -24,4 +24,5 @@ func grid(l *device.Launch, n int) {
 func blocks(n, size int) uint32 { return uint32(max(1, (n+size-1)/size)) }
 
 // launched are all that a step launches.
-var launched = append(matMulKernels[:], biasKernel, biasReLUKernel, reluBackwardKernel, columnSumKernel, crossEntropyKernel, adamKernel)
+var launched = append(matMulKernels[:], biasKernel, biasReLUKernel, reluBackwardKernel, columnSumKernel,
+	crossEntropyKernel, adamKernel, crossEntropyAtKernel, adamAtKernel)

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -19,7 +20,7 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 		net := newNetwork(t, r, o)
 		const n = 5 // a short batch
 		pixels, labels := samples(1, n, o.Inputs, o.Classes)
-		require.NoError(t, net.forward(r.Stream, r.Upload(pixels), r.Upload(labels), n))
+		require.NoError(t, net.Eval(r.Stream, r.Upload(pixels), r.Upload(labels), n))
 		require.NoError(t, net.backward(r.Stream, n))
 
 		ref := reference{widths: append(append([]int{o.Inputs}, hidden...), o.Classes), params: net.download(r, func(l layer) []device.View { return []device.View{l.weight, l.bias} })}
@@ -51,7 +52,7 @@ func TestAdamAgainstFloat64(t *testing.T) {
 			grads64[i] = float64(grads[i])
 		}
 		ref.step(want, grads64, rate, step)
-		require.NoError(t, adam(r.Stream, params, r.Upload(dtype.Bytes(grads)), m, v, rate, step))
+		require.NoError(t, adam(r.Stream, params, r.Upload(dtype.Bytes(grads)), m, v, changing{values: adamScalars(rate, step)}))
 	}
 	for i, got := range dtype.As[float32](r.Download(params)) {
 		require.InDelta(t, want[i], got, 1e-6)
@@ -195,6 +196,10 @@ func newNetwork(t testing.TB, r *kerneltest.Rig, o Options) *Network {
 // train trains for some epochs on 310 samples, which don't divide by the batch,
 // and returns the first and the last report.
 func train(t *testing.T, r *kerneltest.Rig, o Options, epochs int) (first, last Report) {
+	return trainBy(t, r, o, epochs, (*Network).Step)
+}
+
+func trainBy(t *testing.T, r *kerneltest.Rig, o Options, epochs int, step func(*Network, *device.Stream, device.View, device.View, int) error) (first, last Report) {
 	const count = 310
 	net := newNetwork(t, r, o)
 	pixels, labels := samples(2, count, o.Inputs, o.Classes)
@@ -202,7 +207,7 @@ func train(t *testing.T, r *kerneltest.Rig, o Options, epochs int) (first, last 
 	for e := range epochs {
 		for i := 0; i < count; i += o.MaxBatch {
 			n := min(o.MaxBatch, count-i)
-			require.NoError(t, net.Step(r.Stream,
+			require.NoError(t, step(net, r.Stream,
 				images.Slice(int64(i*o.Inputs), int64(n*o.Inputs)), labelView.Slice(int64(i), int64(n)), n))
 		}
 		report, err := net.Report(t.Context(), r.Stream)
@@ -213,6 +218,29 @@ func train(t *testing.T, r *kerneltest.Rig, o Options, epochs int) (first, last 
 		last = report
 	}
 	return first, last
+}
+
+// inTwo is a step as its two parts, with the scalars uploaded in between.
+func inTwo(r *kerneltest.Rig) func(*Network, *device.Stream, device.View, device.View, int) error {
+	return func(net *Network, s *device.Stream, images, labels device.View, n int) error {
+		scalars, err := net.Next(n)
+		if err != nil {
+			return err
+		}
+		memory := r.Upload(binary.LittleEndian.AppendUint32(dtype.Bytes([]float32{scalars.Rate, scalars.Epsilon}), scalars.Place))
+		return net.Submit(s, images, labels, n, memory)
+	}
+}
+
+func TestAStepInTwoPartsIsTheStep(t *testing.T) {
+	o := Options{Inputs: 100, Classes: 10, MaxBatch: 64, Hidden: []int{129, 33}, Seed: 1, DecaySteps: 25}
+	_, want := train(t, kerneltest.CPU(t), o, 5)
+	r := kerneltest.CPU(t)
+	_, got := trainBy(t, r, o, 5, inTwo(r))
+	require.Equal(t, want, got)
+
+	net := newNetwork(t, r, Options{Inputs: 2, Classes: 2, MaxBatch: 2})
+	require.ErrorContains(t, net.Submit(r.Stream, r.Alloc(4), r.Alloc(2), 2, r.Alloc(8)), "scalars have 8 bytes, want 12")
 }
 
 // samples are random pixels, and labels that say which of as many groups of pixels

@@ -114,8 +114,8 @@ DEVICE float cross_entropy_row(float *grad, const float *logits, const float *ta
 }
 
 // One block; thread t takes rows t, t+256, … and a tree adds the threads' sums.
-KERNEL cross_entropy(float *__restrict__ loss, unsigned *__restrict__ correct, float *__restrict__ grad,
-                     const float *__restrict__ logits, const float *__restrict__ targets, int n, int classes) {
+DEVICE void cross_entropy_all(float *loss, unsigned *correct, float *grad, const float *logits, const float *targets,
+                              int n, int classes) {
 	SHARED double sums[threads];
 	SHARED unsigned counts[threads];
 	double sum = 0;
@@ -133,13 +133,41 @@ KERNEL cross_entropy(float *__restrict__ loss, unsigned *__restrict__ correct, f
 	if (thread() == 0) *loss = (float)(sums[0] / n), *correct = counts[0];
 }
 
+KERNEL cross_entropy(float *__restrict__ loss, unsigned *__restrict__ correct, float *__restrict__ grad,
+                     const float *__restrict__ logits, const float *__restrict__ targets, int n, int classes) {
+	cross_entropy_all(loss, correct, grad, logits, targets, n, classes);
+}
+
+DEVICE void adam_one(float *params, float *moment1, float *moment2, float g, float rate, float epsilon) {
+	float m = *moment1 + (float)(1 - 0.9) * (g - *moment1);
+	float v = *moment2 + (float)(1 - 0.999) * (g * g - *moment2);
+	*moment1 = m, *moment2 = v;
+	*params -= rate * m / (__nvvm_sqrt_rn_f(v) + epsilon);
+}
+
 KERNEL adam(float *__restrict__ params, float *__restrict__ moment1, float *__restrict__ moment2,
             const float *__restrict__ grads, int count, float rate, float epsilon) {
 	int i = global_thread();
-	if (i >= count) return;
-	float g = grads[i];
-	float m = moment1[i] + (float)(1 - 0.9) * (g - moment1[i]);
-	float v = moment2[i] + (float)(1 - 0.999) * (g * g - moment2[i]);
-	moment1[i] = m, moment2[i] = v;
-	params[i] -= rate * m / (__nvvm_sqrt_rn_f(v) + epsilon);
+	if (i < count) adam_one(params + i, moment1 + i, moment2 + i, grads[i], rate, epsilon);
+}
+
+// What follows are the kernels of a step that is captured: what changes from step to step
+// they read in memory.
+
+// Scalars in step.go.
+struct scalars {
+	float rate, epsilon;
+	unsigned place;
+};
+
+KERNEL cross_entropy_at(float *__restrict__ losses, unsigned *__restrict__ corrects, float *__restrict__ grad,
+                        const float *__restrict__ logits, const float *__restrict__ targets, int n, int classes,
+                        const scalars *__restrict__ s) {
+	cross_entropy_all(losses + s->place, corrects + s->place, grad, logits, targets, n, classes);
+}
+
+KERNEL adam_at(float *__restrict__ params, float *__restrict__ moment1, float *__restrict__ moment2,
+               const float *__restrict__ grads, int count, const scalars *__restrict__ s) {
+	int i = global_thread();
+	if (i < count) adam_one(params + i, moment1 + i, moment2 + i, grads[i], s->rate, s->epsilon);
 }

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -12,26 +13,94 @@ import (
 // ErrReportDue: Options.ReportSteps steps were submitted since the newest Report.
 var ErrReportDue = errors.New("nn: no room for another loss, call Report")
 
+// Scalars are what changes from step to step, as the kernels of Submit read it in device
+// memory.
+type Scalars struct {
+	// Rate and Epsilon are Adam's, with its corrections for the step.
+	Rate, Epsilon float32
+	// Place is where the step's loss goes.
+	Place uint32
+}
+
 // Step submits one step of training on n samples to s and waits for nobody.
 // images is [n, Inputs] of Options.Images, labels is [n] of Options.Labels; both
 // are borrowed until s has run the step. The loss is the mean over the n samples,
 // however many a full batch has. Step allocates nothing; of the kernels, only the
 // CPU's matrix product does, for goroutines over which gonum spreads a large one.
 func (net *Network) Step(s *device.Stream, images, labels device.View, n int) error {
-	if err := net.forward(s, images, labels, n); err != nil {
+	if err := net.check(images, labels, n); err != nil {
+		return err
+	}
+	sc, err := net.Next(n)
+	if err != nil {
+		return err
+	}
+	return net.train(s, images, labels, n, changing{values: sc})
+}
+
+// Next is the host's part of a step on n samples: it counts the step, and returns the
+// Scalars that Submit's are to be.
+func (net *Network) Next(n int) (Scalars, error) {
+	place, err := net.place(n)
+	if err != nil {
+		return Scalars{}, err
+	}
+	net.steps++
+	sc := adamScalars(net.rate(), net.steps)
+	sc.Place = place
+	return sc, nil
+}
+
+// Submit is the device's part of the step that Next has begun. Its arguments are Step's,
+// and Scalars in device memory. It changes nothing on the host, so that it may be captured
+// once and replayed.
+func (net *Network) Submit(s *device.Stream, images, labels device.View, n int, scalars device.View) error {
+	if want := int64(binary.Size(Scalars{})); scalars.Size() != want {
+		return fmt.Errorf("nn: scalars have %d bytes, want %d", scalars.Size(), want)
+	}
+	if err := net.check(images, labels, n); err != nil {
+		return err
+	}
+	return net.train(s, images, labels, n, changing{memory: scalars})
+}
+
+func (net *Network) train(s *device.Stream, images, labels device.View, n int, c changing) error {
+	if err := net.forward(s, images, labels, n, c); err != nil {
 		return err
 	}
 	if err := net.backward(s, n); err != nil {
 		return err
 	}
-	net.steps++
-	return adam(s, net.params, net.grads, net.moment1, net.moment2, net.rate(), net.steps)
+	return adam(s, net.params, net.grads, net.moment1, net.moment2, c)
 }
 
 // Eval submits the classification of n samples, of which nothing is learnt.
 // Arguments are Step's.
 func (net *Network) Eval(s *device.Stream, images, labels device.View, n int) error {
-	return net.forward(s, images, labels, n)
+	if err := net.check(images, labels, n); err != nil {
+		return err
+	}
+	place, err := net.place(n)
+	if err != nil {
+		return err
+	}
+	return net.forward(s, images, labels, n, changing{values: Scalars{Place: place}})
+}
+
+// changing are Scalars, as values for a launch or in device memory.
+type changing struct {
+	values Scalars
+	memory device.View // empty where the values count
+}
+
+// place takes the next place for a step's loss.
+func (net *Network) place(n int) (uint32, error) {
+	if net.used == net.opts.ReportSteps {
+		return 0, ErrReportDue
+	}
+	net.samples[net.used] = n
+	net.used++
+	return uint32(net.used - 1), nil
 }
 
 // rate is the learning rate of the step being submitted.
@@ -45,10 +114,7 @@ func (net *Network) rate() float64 {
 
 // forward leaves the activations, the loss, and the loss's gradient with respect
 // to the last layer's output, in the views that backward reads.
-func (net *Network) forward(s *device.Stream, images, labels device.View, n int) error {
-	if err := net.check(images, labels, n); err != nil {
-		return err
-	}
+func (net *Network) forward(s *device.Stream, images, labels device.View, n int, c changing) error {
 	in, err := net.input(s, images, n)
 	if err != nil {
 		return err
@@ -69,16 +135,8 @@ func (net *Network) forward(s *device.Stream, images, labels device.View, n int)
 	if err != nil {
 		return err
 	}
-	slot := net.used
 	last := &net.layers[len(net.layers)-1]
-	err = crossEntropy(s, net.losses.Slice(int64(slot)*4, 4), net.correct.Slice(int64(slot)*4, 4),
-		batch(last.activeGrad, n, last.out), in, targets, n, last.out)
-	if err != nil {
-		return err
-	}
-	net.samples[slot] = n
-	net.used++
-	return nil
+	return crossEntropy(s, net.losses, net.correct, batch(last.activeGrad, n, last.out), in, targets, n, last.out, c)
 }
 
 // backward leaves the gradients of all parameters in grads.
@@ -136,9 +194,6 @@ func (net *Network) check(images, labels device.View, n int) error {
 	}
 	if want := int64(n) * int64(o.Labels.Size()); labels.Size() != want {
 		return fmt.Errorf("nn: labels have %d bytes, want %d for %d samples of %v", labels.Size(), want, n, o.Labels)
-	}
-	if net.used == o.ReportSteps {
-		return ErrReportDue
 	}
 	return nil
 }
