@@ -14,16 +14,26 @@ import (
 // It is a *ColumnError if there is no such field, if its elements are of another type, and
 // if it lies in device memory, where View has it.
 func Column[T dtype.Element, Of columned](of Of, name string) ([]T, error) {
-	f, ok := of.Lookup(name)
-	switch {
-	case !ok:
-		return nil, &ColumnError{Field: name, Err: errNoField}
-	case !dtype.Holds[T](f.DType):
-		return nil, &ColumnError{Field: name, Err: fmt.Errorf("its elements are %v, not %T", f.DType, *new(T))}
-	case f.Bytes == nil && f.View.Size() > 0:
+	f, err := holds[T](of, name)
+	if err != nil {
+		return nil, err
+	}
+	if f.Bytes == nil && f.View.Size() > 0 {
 		return nil, &ColumnError{Field: name, Err: errOnDevice}
 	}
 	return dtype.As[T](f.Bytes), nil
+}
+
+// holds is a field that has elements of T.
+func holds[T dtype.Element, Of columned](of Of, name string) (Field, error) {
+	f, ok := of.Lookup(name)
+	switch {
+	case !ok:
+		return Field{}, &ColumnError{Field: name, Err: errNoField}
+	case !dtype.Holds[T](f.DType):
+		return Field{}, &ColumnError{Field: name, Err: fmt.Errorf("its elements are %v, not %T", f.DType, *new(T))}
+	}
+	return f, nil
 }
 
 // columned is what has fields by name: a Batch, a Result or a *Clone. As a type parameter,

@@ -193,7 +193,7 @@ func TestAColumnInDeviceMemory(t *testing.T) {
 				_, err := prefetch.Column[int64](of, "index")
 				var where *prefetch.ColumnError
 				require.ErrorAs(t, err, &where)
-				require.Equal(t, `prefetch: field "index": it is in device memory: take Field(name).View, or bring results back by Map`, err.Error())
+				require.Equal(t, `prefetch: field "index": it is in device memory: take Field(name).View, look at it by Download, or bring results back by Map`, err.Error())
 				_, err = prefetch.Column[float32](of, "index")
 				require.ErrorContains(t, err, "its elements are int64, not float32")
 				_, err = prefetch.Column[float32](of, "x")

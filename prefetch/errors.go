@@ -26,7 +26,7 @@ var (
 
 	errNoStream = errors.New("the stream is nil")
 	errNoField  = errors.New("there is none of that name")
-	errOnDevice = errors.New("it is in device memory: take Field(name).View, or bring results back by Map")
+	errOnDevice = errors.New("it is in device memory: take Field(name).View, look at it by Download, or bring results back by Map")
 	errPageable = errors.New("a copy from pageable memory waits for compute, beyond Options.CloseTimeout")
 )
 
