@@ -62,13 +62,16 @@ train:
 
 # Random programs over the public API against a reference, and random stops, faults
 # and competing loaders, under the race detector and with all checks: half a minute
-# of each. Then larger pipelines in every order of events, two minutes of one core. Longer, and other programs than CI's: make soak LEAT_SOAK=1h SEED=
+# of each. Then larger pipelines in every order of events, two minutes of one core, and a million
+# requests to a Queue. Longer, and other programs than CI's: make soak LEAT_SOAK=1h SEED=
 LEAT_SOAK ?= 30s
 SEED      ?= 1
+REQUESTS  ?= 1000000
 soak:
 	CGO_ENABLED=1 LEAT_SOAK=$(LEAT_SOAK) LEAT_SOAK_SEED=$(SEED) $(GO) test -race -tags invariants -count=1 -timeout 0 \
 		-run 'TestSoak|TestLoader|TestPipeline' ./prefetch ./internal/fuzz
 	LEAT_SOAK=$(LEAT_SOAK) $(GO) test -count=1 -timeout 0 -run 'TestSoak|TestEveryLife' ./internal/slotmodel
+	CGO_ENABLED=1 LEAT_SERVE_SOAK=$(REQUESTS) $(GO) test -race -count=1 -timeout 0 -run TestSoak ./serve
 	LEAT_KILLS=200 $(GO) test -count=1 -timeout 0 -run TestAKilledRun ./loader
 
 # Parsers.

@@ -403,14 +403,15 @@ func TestARequestIsTheCallersAgain(t *testing.T) {
 		return err
 	}, serve.Options{Block: true})
 	require.NoError(t, err)
-	pool := sync.Pool{New: func() any { return make([]byte, width) }}
+	pool := sync.Pool{New: func() any { return new([width]byte) }}
 	var asking sync.WaitGroup
 	for g := range 8 {
 		asking.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(g), 1))
 			var kept [][]byte
 			for i := range requests / 8 {
-				b := pool.Get().([]byte)
+				mine := pool.Get().(*[width]byte)
+				b := mine[:]
 				fill := byte(i*8 + g)
 				for j := range b {
 					b[j] = fill
@@ -423,7 +424,7 @@ func TestARequestIsTheCallersAgain(t *testing.T) {
 				for j := range b { // the race detector looks on
 					b[j] = 0
 				}
-				pool.Put(b)
+				pool.Put(mine)
 				cancel()
 				if err != nil {
 					require.ErrorIs(t, err, context.Canceled)

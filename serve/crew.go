@@ -102,22 +102,20 @@ func (c *crew) close(grace time.Duration) error {
 	return &StuckError{Calls: c.busy, Grace: grace}
 }
 
-// call is a task that somebody waits for.
+// call is a task that somebody waits for, again and again.
 type call struct {
 	code func() error
 	err  error
 	done chan struct{} // has room for one
 }
 
-func newCall() *call { return &call{done: make(chan struct{}, 1)} }
+func newCall(code func() error) *call { return &call{code: code, done: make(chan struct{}, 1)} }
 
-// do runs code on c, and returns its error, or that which a panic or runtime.Goexit is. One
-// goroutine calls it at a time.
-func (k *call) do(c *crew, code func() error) error {
-	k.code = code
+// do runs the code on c, and returns its error, or that which a panic or runtime.Goexit is.
+// One goroutine calls it at a time.
+func (k *call) do(c *crew) error {
 	c.start(k)
 	<-k.done
-	k.code = nil
 	return k.err
 }
 

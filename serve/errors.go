@@ -15,8 +15,7 @@ var (
 	ErrTenantFull = errors.New("as many requests of this tenant are open as Options.TenantLimit allows")
 	// ErrTooLarge is found where Model.Size said more than Options.MaxSize.
 	ErrTooLarge = errors.New("the request is larger than Options.MaxSize allows")
-	// ErrClosed is found where Shutdown or Close was called, and returned by the second of
-	// two such calls.
+	// ErrClosed is found where Shutdown or Close was called.
 	ErrClosed = errors.New("the Queue is closed")
 )
 

@@ -93,10 +93,6 @@ func (l *line) finish(g *group, lost error) {
 		l.release(g)
 	}
 	l.signal()
-	if l.draining && l.nobody() {
-		l.draining = false
-		close(l.empty)
-	}
 }
 
 // failure is why a member of g has no answer.

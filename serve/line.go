@@ -14,7 +14,6 @@ type line struct {
 	born     time.Time
 	crew     *crew
 	wake     chan struct{} // wakes who forms batches; has room for one
-	empty    chan struct{} // closed when a line that drains has nobody any more
 
 	mu       sync.Mutex
 	tenants  map[string]*tenant
@@ -45,7 +44,7 @@ type line struct {
 func newLine(maxBatch int, o Options, c *crew) *line {
 	return &line{
 		options: o, maxBatch: maxBatch, born: time.Now(), crew: c,
-		wake: make(chan struct{}, 1), empty: make(chan struct{}),
+		wake:     make(chan struct{}, 1),
 		tenants:  make(map[string]*tenant),
 		turns:    list[tenant]{links: linksOfTurn},
 		waiting:  list[tenant]{links: linksOfWaiting},
@@ -109,13 +108,20 @@ func (l *line) vacate(e *entry) {
 func (l *line) leaves(e *entry) {
 	l.forget(e.tenant)
 	e.tenant = nil
-	if l.draining && l.nobody() {
-		l.draining = false
-		close(l.empty)
-		l.signal()
+	if l.draining {
+		l.signal() // it may have been the last
 	}
 }
 
+// unused reports whether the line was closed before there was any batch: an iterator that
+// gives nothing at all is a mistake elsewhere.
+func (l *line) unused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over != nil && l.rows == 0
+}
+
+// nobody reports whether there is nobody left to be answered.
 func (l *line) nobody() bool { return l.open == 0 && l.outside == 0 && len(l.inFlight) == 0 }
 
 // encoded takes e over from the crew.
@@ -237,21 +243,15 @@ func (l *line) signal() {
 }
 
 // drain lets nobody in from now on, and has those who are in the line go on without waiting
-// for others. It reports whether somebody did that before.
-func (l *line) drain() (before bool) {
+// for others.
+func (l *line) drain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over != nil {
-		return true
-	}
-	l.over = ErrClosed
-	if l.nobody() {
-		close(l.empty)
-	} else {
+	if l.over == nil {
+		l.over = ErrClosed
 		l.draining = true
+		l.signal()
 	}
-	l.signal()
-	return false
 }
 
 // abort answers all that are not in a batch with err, and lets nobody in from now on.

@@ -58,13 +58,16 @@ type onDevice struct {
 // run is the pump of a Queue.
 func (d onDevice) run(pf *prefetch.Prefetcher) func(context.Context) error {
 	o := prefetch.Output{Fields: slices.Clone(d.out), Slots: d.line.options.InFlight, AsFinished: true}
-	visit := newCall()
-	step := func(b prefetch.Batch, out prefetch.Fields) error {
+	var b prefetch.Batch // of the step under way
+	var out prefetch.Fields
+	visit := newCall(func() error { return d.step(b, out) })
+	step := func(batch prefetch.Batch, fields prefetch.Fields) error {
+		b, out = batch, fields
 		g, err := d.line.underWay(b.Position().First, b.Len())
 		if err != nil {
 			return err
 		}
-		g.err = visit.do(d.crew, func() error { return d.step(b, out) })
+		g.err = visit.do(d.crew)
 		if g.err != nil { // its results travel all the same, and nobody reads them
 			for i := range d.out {
 				out.Field(d.out[i].Name)
@@ -117,18 +120,20 @@ func (h onHost) run(pf *prefetch.Prefetcher, out []loader.Field, maxBatch int) (
 	if err != nil {
 		return nil, err
 	}
-	visit := newCall()
 	return func(ctx context.Context) error {
-		for b, err := range pf.All(ctx) {
+		var b prefetch.Batch // of the step under way
+		var a Answers
+		visit := newCall(func() error { return h.step(ctx, b, a) })
+		for batch, err := range pf.All(ctx) {
 			if err != nil {
 				return err
 			}
+			b, a = batch, results.of(batch.Len())
 			g, err := h.line.underWay(b.Position().First, b.Len())
 			if err != nil {
 				return err
 			}
-			a := results.of(b.Len())
-			g.err = visit.do(h.crew, func() error { return h.step(ctx, b, a) })
+			g.err = visit.do(h.crew)
 			if g.err == nil {
 				g.err = a.unwritten()
 			}

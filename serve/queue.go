@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-go/leat/device"
@@ -27,8 +28,7 @@ type Queue[Req, Resp any] struct {
 	ended  chan struct{} // closed when serve has ended
 	err    error         // why it has; guarded by ended
 
-	closing sync.Mutex
-	told    bool // the errors of the end were returned
+	told atomic.Bool // err was returned
 }
 
 // New makes a Queue whose batches of at most maxBatch requests are uploaded to compute's
@@ -131,60 +131,47 @@ func (q *Queue[Req, Resp]) Plan() prefetch.Plan { return q.pf.Plan() }
 // serve takes results until the Queue ends.
 func (q *Queue[Req, Resp]) serve(ctx context.Context) {
 	defer close(q.ended)
+	defer q.cancel()
 	over := error(ErrClosed)
-	if err := q.pump(ctx); err != nil && ctx.Err() == nil {
+	if err := q.pump(ctx); err != nil && ctx.Err() == nil && !q.line.unused() {
 		over, q.err = err, &Error{Stage: StagePipeline, Err: err}
 	}
 	q.line.abort(over)
-	if closed := q.pf.Close(); closed != nil && q.err == nil {
+	closed := q.pf.Close()
+	q.line.lose(over) // nothing of them is in use any more
+	if q.err == nil { // else what else fails is of that
 		q.err = closed
 	}
-	q.line.lose(over) // nothing of them is in use any more
+	q.err = errors.Join(q.err, q.crew.close(q.grace()))
 }
 
 // Shutdown lets no more requests in, has those that are open answered, waits for that and
 // closes the Queue. Nobody waits for others to fill a batch meanwhile. If ctx ends before it
-// is done it does what Close does, and returns the cause of ctx. A failure of the pipeline is
-// returned too. It is ErrClosed if the Queue was shut down or closed before.
+// is done it does what Close does, and returns the cause of ctx too. A failure of the
+// pipeline is returned. Calls of Shutdown and Close at the same time wait for the same end,
+// whose error one of them returns; a call after it returns nil.
 func (q *Queue[Req, Resp]) Shutdown(ctx context.Context) error {
-	if q.line.drain() {
-		select {
-		case <-q.ended: // by itself, perhaps
-		default:
-			return ErrClosed
-		}
-	}
-	q.begin() // which ends at once
+	q.line.drain()
+	q.begin() // it may end at once
 	select {
 	case <-q.ended:
 		return q.end()
 	case <-ctx.Done():
-		return errors.Join(context.Cause(ctx), q.abandon())
+		return errors.Join(context.Cause(ctx), q.Close())
 	}
 }
 
-// Close lets no more requests in, answers those that are open with ErrClosed and frees all
-// that the Queue has. It waits for the user's code and for the device, no longer than
-// Options.Prefetch.CloseTimeout each; what still is in use is freed later. After Shutdown
-// it does nothing.
+// Close lets no more requests in, answers those that are not in a batch with ErrClosed, ends
+// the batches, whose requests get it too if they are not done, and frees all that the Queue
+// has. It waits for the user's code and for the device, no longer than
+// Options.Prefetch.CloseTimeout each; what still is in use then is freed later, and the error
+// says so.
 func (q *Queue[Req, Resp]) Close() error {
-	if q.line.drain() {
-		select {
-		case <-q.ended:
-		default:
-			return ErrClosed
-		}
-	}
-	return q.abandon()
-}
-
-// abandon ends what is open.
-func (q *Queue[Req, Resp]) abandon() error {
 	q.line.abort(ErrClosed)
-	q.begin() // which ends at once
+	q.begin() // it ends at once
 	q.cancel()
 	grace := q.grace()
-	timer := time.NewTimer(2*grace + time.Second) // the pipeline has its own limits
+	timer := time.NewTimer(3*grace + time.Second) // the pipeline and the crew have limits of their own
 	defer timer.Stop()
 	select {
 	case <-q.ended:
@@ -196,14 +183,10 @@ func (q *Queue[Req, Resp]) abandon() error {
 
 func (q *Queue[Req, Resp]) grace() time.Duration { return q.line.options.Prefetch.CloseTimeout }
 
-// end joins the crew. Whoever comes first is told what went wrong.
+// end is the error of the end, which is told once.
 func (q *Queue[Req, Resp]) end() error {
-	q.closing.Lock()
-	defer q.closing.Unlock()
-	if q.told {
+	if q.told.Swap(true) {
 		return nil
 	}
-	q.told = true
-	q.cancel()
-	return errors.Join(q.err, q.crew.close(q.grace()))
+	return q.err
 }

@@ -142,7 +142,7 @@ func always(d time.Duration) func(prefetch.Position) time.Duration {
 }
 
 // gpu is a modelled device and its compute stream.
-func gpu(t *testing.T, o cpu.Options) (*device.Device, *device.Stream) {
+func gpu(t testing.TB, o cpu.Options) (*device.Device, *device.Stream) {
 	dev, err := cpu.Open(o)
 	require.NoError(t, err)
 	s, err := dev.NewStream(device.StreamOptions{Name: "compute"})
@@ -155,15 +155,15 @@ func gpu(t *testing.T, o cpu.Options) (*device.Device, *device.Stream) {
 }
 
 // queues are the ways to make a Queue whose batches take no time.
-func queues() map[string]func(t *testing.T, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64] {
-	return map[string]func(t *testing.T, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64]{
-		"device": func(t *testing.T, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64] {
+func queues() map[string]func(t testing.TB, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64] {
+	return map[string]func(t testing.TB, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64]{
+		"device": func(t testing.TB, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64] {
 			_, s := gpu(t, cpu.Options{})
 			q, err := serve.New(s, maxBatch, squares(decode), onDevice(always(0)), o)
 			require.NoError(t, err)
 			return q
 		},
-		"host": func(t *testing.T, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64] {
+		"host": func(t testing.TB, maxBatch int, decode func(int64) wrong, o serve.Options) *serve.Queue[ask, int64] {
 			q, err := serve.NewHost(maxBatch, squares(decode), onHost(0), o)
 			require.NoError(t, err)
 			return q

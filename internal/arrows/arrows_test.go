@@ -20,6 +20,7 @@ import (
 	_ "github.com/leat-go/leat/prefetch/capture"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/prefetch/group"
+	_ "github.com/leat-go/leat/serve"
 	_ "github.com/leat-go/leat/tensors"
 )
 
@@ -52,6 +53,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"prefetch/group": {"device/cuda", "device/auto", "prefetch/chain"},
 
 		"prefetch/capture": {"device/cuda", "device/auto", "prefetch/chain"},
+		"serve":            {"device/cuda", "device/auto", "prefetch/chain"},
 	} {
 		got := deps(t, pkg)
 		for _, n := range never {
@@ -92,6 +94,7 @@ var foreign = map[string][]string{
 	"prefetch/chain":   {memlimit, memory},
 	"prefetch/group":   {memlimit, memory},
 	"prefetch/capture": {memlimit, memory},
+	"serve":            {memlimit, memory},
 }
 
 // apart are packages for one purpose, and what they are for.

@@ -1,0 +1,26 @@
+package serve_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/leat-go/leat/device/order"
+)
+
+// The tests run with the order of every access checked; benchmarks measure the usual cost.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.bench"); f == nil || f.Value.String() == "" {
+		if _, set := os.LookupEnv("LEAT_ORDER"); !set {
+			os.Setenv("LEAT_ORDER", "1")
+		}
+	}
+	code := m.Run()
+	if err := order.Default().Err(); err != nil && code == 0 {
+		fmt.Println("FAIL: accesses that nothing orders:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
