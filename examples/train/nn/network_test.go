@@ -107,6 +107,22 @@ func TestFloat32Images(t *testing.T) {
 	require.InDelta(t, want, loss(o, dtype.Bytes(flat)), 1e-6)
 }
 
+func TestScoresAgainstFloat64(t *testing.T) {
+	r := kerneltest.CPU(t)
+	o := Options{Inputs: 16, Classes: 4, MaxBatch: 8, Hidden: []int{8}, Seed: 5, Std: 0.3}
+	net := newNetwork(t, r, o)
+	pixels, labels := samples(1, 5, o.Inputs, o.Classes)
+	inputs, _ := normalized(pixels, labels, o)
+	scores := r.Alloc(5 * 4 * 4)
+	require.NoError(t, net.Predict(r.Stream, scores, r.Upload(pixels), 5))
+	want := reference{widths: []int{16, 8, 4}, params: net.download(r, func(l layer) []device.View { return []device.View{l.weight, l.bias} })}
+	for i, got := range dtype.As[float32](r.Download(scores)) {
+		require.InDelta(t, want.logits(inputs[i/4])[i%4], got, 1e-5)
+	}
+	require.ErrorContains(t, net.Predict(r.Stream, scores, r.Upload(pixels), 4), "images have")
+	require.ErrorContains(t, net.Predict(r.Stream, scores.Slice(0, 4), r.Upload(pixels), 5), "scores have")
+}
+
 func TestSamplesWithoutLabelTeachNothing(t *testing.T) {
 	r := kerneltest.CPU(t)
 	o := Options{Inputs: 6, Classes: 4, MaxBatch: 3, Labels: dtype.Int32}

@@ -115,20 +115,9 @@ func (net *Network) rate() float64 {
 // forward leaves the activations, the loss, and the loss's gradient with respect
 // to the last layer's output, in the views that backward reads.
 func (net *Network) forward(s *device.Stream, images, labels device.View, n int, c changing) error {
-	in, err := net.input(s, images, n)
+	in, err := net.scores(s, images, n)
 	if err != nil {
 		return err
-	}
-	for i := range net.layers {
-		l := &net.layers[i]
-		out := batch(l.activation, n, l.out)
-		if err := matMul(s, out, in, l.weight, shape{m: n, n: l.out, k: l.in}, plain); err != nil {
-			return err
-		}
-		if err := addBias(s, out, l.bias, n, l.out, i < len(net.layers)-1); err != nil {
-			return err
-		}
-		in = out
 	}
 	targets := batch(net.targets, n, net.opts.Classes)
 	err = kernels.OneHot(s, targets, labels, kernels.OneHotParams{Labels: net.opts.Labels, Classes: net.opts.Classes})
@@ -137,6 +126,42 @@ func (net *Network) forward(s *device.Stream, images, labels device.View, n int,
 	}
 	last := &net.layers[len(net.layers)-1]
 	return crossEntropy(s, net.losses, net.correct, batch(last.activeGrad, n, last.out), in, targets, n, last.out, c)
+}
+
+// Predict submits the computation of n samples' scores, one for each class: the largest is
+// that of the most likely one. images is Step's, scores is float32 [n, Classes].
+func (net *Network) Predict(s *device.Stream, scores, images device.View, n int) error {
+	if err := net.checkImages(images, n); err != nil {
+		return err
+	}
+	if want := int64(n) * int64(net.opts.Classes) * 4; scores.Size() != want {
+		return fmt.Errorf("nn: scores have %d bytes, want %d for %d samples of %d classes", scores.Size(), want, n, net.opts.Classes)
+	}
+	last, err := net.scores(s, images, n)
+	if err != nil {
+		return err
+	}
+	return s.CopyD2D(scores, last)
+}
+
+// scores is the last layer's activations.
+func (net *Network) scores(s *device.Stream, images device.View, n int) (device.View, error) {
+	in, err := net.input(s, images, n)
+	if err != nil {
+		return device.View{}, err
+	}
+	for i := range net.layers {
+		l := &net.layers[i]
+		out := batch(l.activation, n, l.out)
+		if err := matMul(s, out, in, l.weight, shape{m: n, n: l.out, k: l.in}, plain); err != nil {
+			return device.View{}, err
+		}
+		if err := addBias(s, out, l.bias, n, l.out, i < len(net.layers)-1); err != nil {
+			return device.View{}, err
+		}
+		in = out
+	}
+	return in, nil
 }
 
 // backward leaves the gradients of all parameters in grads.
@@ -185,15 +210,22 @@ func (net *Network) input(s *device.Stream, images device.View, n int) (device.V
 }
 
 func (net *Network) check(images, labels device.View, n int) error {
+	if err := net.checkImages(images, n); err != nil {
+		return err
+	}
+	if want := int64(n) * int64(net.opts.Labels.Size()); labels.Size() != want {
+		return fmt.Errorf("nn: labels have %d bytes, want %d for %d samples of %v", labels.Size(), want, n, net.opts.Labels)
+	}
+	return nil
+}
+
+func (net *Network) checkImages(images device.View, n int) error {
 	o := &net.opts
 	if n < 1 || n > o.MaxBatch {
 		return fmt.Errorf("nn: batch of %d samples, want 1 to %d", n, o.MaxBatch)
 	}
 	if want := int64(n) * int64(o.Inputs) * int64(o.Images.Size()); images.Size() != want {
 		return fmt.Errorf("nn: images have %d bytes, want %d for %d samples of %d %v", images.Size(), want, n, o.Inputs, o.Images)
-	}
-	if want := int64(n) * int64(o.Labels.Size()); labels.Size() != want {
-		return fmt.Errorf("nn: labels have %d bytes, want %d for %d samples of %v", labels.Size(), want, n, o.Labels)
 	}
 	return nil
 }
