@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -54,6 +55,8 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrUnavailable: the device can't be opened here.
 	ErrUnavailable = driver.ErrUnavailable
+	// ErrCorrupt: what Connect copied to another device arrived as other bytes.
+	ErrCorrupt = driver.ErrCorrupt
 	// ErrCapture: a graph capture forbids the call, or has failed. The error has a
 	// CaptureError too.
 	ErrCapture = driver.ErrCapture
@@ -117,6 +120,15 @@ func (d *Device) Note(sentence string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.notes = append(d.notes, sentence)
+}
+
+// noteOnce is Note for a sentence that may be there already.
+func (d *Device) noteOnce(sentence string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.notes, sentence) {
+		d.notes = append(d.notes, sentence)
+	}
 }
 
 // Notes are the decisions made on the user's behalf, the driver's first.

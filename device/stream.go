@@ -235,7 +235,7 @@ func (s *Stream) copyD2D(op string, dst, src View) error {
 // that stream alone: events order it with the other device's work. Within one
 // device it is CopyD2D. Where data can't go from device to device the error is
 // ErrUnsupported. The first copy between two devices may be slow, because it opens the
-// memory of each to the other.
+// memory of each to the other, if Connect has not done so.
 func (s *Stream) CopyPeer(dst, src View) error {
 	const op = "CopyPeer"
 	if err := s.sameLength(op, dst, src.bytes); err != nil || src.bytes == 0 {

@@ -24,6 +24,7 @@ const (
 	illegalState             result = 401
 	notReady                 result = 600
 	peerAccessAlreadyEnabled result = 704
+	peerAccessNotEnabled     result = 705
 	hostAlreadyRegistered    result = 712
 	hostNotRegistered        result = 713
 	notPermitted             result = 800

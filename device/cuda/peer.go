@@ -7,12 +7,11 @@ import (
 	"github.com/leat-go/leat/device/driver"
 )
 
-var _ driver.Peer = (*gpu)(nil)
-
 // peers are the GPUs to which the way has been set up.
 type peers struct {
-	mu    sync.RWMutex
-	ready map[*gpu]bool
+	mu     sync.RWMutex
+	ready  map[*gpu]bool
+	staged map[*gpu]string // those to which it leads through the host by Stage, and why
 }
 
 func (p *peers) has(other *gpu) bool {

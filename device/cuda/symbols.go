@@ -11,22 +11,24 @@ type symbols struct {
 	driverGetVersion uintptr
 	getErrorName     uintptr
 
-	deviceGetCount      uintptr
-	deviceGet           uintptr
-	deviceGetName       uintptr
-	deviceGetUUID       uintptr
-	deviceTotalMem      uintptr
-	deviceGetAttribute  uintptr
-	deviceGetPCIBusID   uintptr
-	deviceCanAccessPeer uintptr
+	deviceGetCount        uintptr
+	deviceGet             uintptr
+	deviceGetName         uintptr
+	deviceGetUUID         uintptr
+	deviceTotalMem        uintptr
+	deviceGetAttribute    uintptr
+	deviceGetPCIBusID     uintptr
+	deviceCanAccessPeer   uintptr
+	deviceGetP2PAttribute uintptr
 
-	primaryCtxRetain    uintptr
-	primaryCtxRelease   uintptr
-	ctxPushCurrent      uintptr
-	ctxPopCurrent       uintptr
-	ctxSynchronize      uintptr
-	ctxGetPriorityRange uintptr
-	ctxEnablePeerAccess uintptr
+	primaryCtxRetain     uintptr
+	primaryCtxRelease    uintptr
+	ctxPushCurrent       uintptr
+	ctxPopCurrent        uintptr
+	ctxSynchronize       uintptr
+	ctxGetPriorityRange  uintptr
+	ctxEnablePeerAccess  uintptr
+	ctxDisablePeerAccess uintptr
 
 	streamCreate      uintptr
 	streamDestroy     uintptr
@@ -112,6 +114,7 @@ func (s *symbols) table() []symbol {
 		{"cuDeviceTotalMem_v2", &s.deviceTotalMem, required},
 		{"cuDeviceGetAttribute", &s.deviceGetAttribute, required},
 		{"cuDeviceGetPCIBusId", &s.deviceGetPCIBusID, "the bus address is unknown"},
+		{"cuDeviceGetP2PAttribute", &s.deviceGetP2PAttribute, "the ways between GPUs are not told apart"},
 		{"cuDeviceCanAccessPeer", &s.deviceCanAccessPeer, "copies between GPUs go through host memory"},
 
 		{"cuDevicePrimaryCtxRetain", &s.primaryCtxRetain, required},
@@ -121,6 +124,7 @@ func (s *symbols) table() []symbol {
 		{"cuCtxSynchronize", &s.ctxSynchronize, required},
 		{"cuCtxGetStreamPriorityRange", &s.ctxGetPriorityRange, "all streams have priority 0"},
 		{"cuCtxEnablePeerAccess", &s.ctxEnablePeerAccess, "copies between GPUs go through host memory"},
+		{"cuCtxDisablePeerAccess", &s.ctxDisablePeerAccess, "a direct way between GPUs that changes bytes can't be closed"},
 
 		{"cuStreamCreateWithPriority", &s.streamCreate, required},
 		{"cuStreamDestroy_v2", &s.streamDestroy, required},

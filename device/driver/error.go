@@ -26,6 +26,8 @@ var (
 	ErrUnsupported = errors.New("not supported by this device")
 	// ErrUnavailable: the device can't be opened here.
 	ErrUnavailable = errors.New("device not available")
+	// ErrCorrupt: what was copied arrived as other bytes, and nothing reported it.
+	ErrCorrupt = errors.New("copied bytes arrived changed")
 )
 
 // Error says what failed, on which device, and what the likely cause is.
