@@ -2,6 +2,7 @@ package loader
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,8 @@ func (f Filled) Extent(field int) int {
 	return f.extents[field]
 }
 
-// Substitution is a row that holds another sample than its own.
+// Substitution is a row that holds another sample than its own. It prints as one line, also
+// by %+v, where Err by itself would have the stack of what panicked.
 type Substitution struct {
 	// Row is the row in the batch, Position its place in the epoch's order.
 	Row      int
@@ -59,6 +61,12 @@ type Substitution struct {
 	// Attempts is the number of samples tried as a substitute.
 	Attempts int
 	Err      error
+}
+
+// String says which sample was replaced by which, and why.
+func (s Substitution) String() string {
+	return fmt.Sprintf("row %d: sample %d in place of sample %d (position %d), attempt %d: %v",
+		s.Row, s.Substitute, s.Sample, s.Position, s.Attempts, s.Err)
 }
 
 // batch is a batch being filled. Each slot has one for as long as the Run lives,

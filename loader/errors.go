@@ -71,7 +71,8 @@ type Error struct {
 	Position int64
 	// Shard is that of a Stream, -1 where none is to blame.
 	Shard int
-	// Origin is where a Stream's sample comes from, if it says so; see Located.
+	// Origin is where the sample comes from, if that is known: a Stream's if it is Located,
+	// a Dataset's if that is a Locator.
 	Origin Origin
 	// Stage is one of the Stage constants.
 	Stage string
@@ -95,15 +96,18 @@ func (e *Error) Error() string {
 
 // place is the part of the message that tells the sample.
 func (e *Error) place() string {
+	what, number := "shard", e.Shard
 	switch {
 	case e.Sample < 0:
 		return ""
 	case e.Shard < 0:
-		return fmt.Sprintf(", sample %d (position %d)", e.Sample, e.Position)
-	case e.Origin == Origin{}:
-		return fmt.Sprintf(", shard %d (position %d)", e.Shard, e.Position)
+		what, number = "sample", e.Sample
 	}
-	return fmt.Sprintf(", shard %d (position %d), %v", e.Shard, e.Position, e.Origin)
+	place := fmt.Sprintf(", %s %d (position %d)", what, number, e.Position)
+	if e.Origin != (Origin{}) {
+		place += ", " + e.Origin.String()
+	}
+	return place
 }
 
 // Unwrap returns the cause, in which ErrEpochEnd, ErrEnd and ErrClosed are not found:

@@ -25,7 +25,7 @@ func (e *SkipError) Error() string {
 // Unwrap returns the cause.
 func (e *SkipError) Unwrap() error { return e.Err }
 
-// Skipped is a sample that was left out.
+// Skipped is a sample that was left out. It prints as one line, also by %+v.
 type Skipped struct {
 	// Shard is the one that it belongs to, Pass its pass.
 	Shard, Pass int
@@ -35,6 +35,15 @@ type Skipped struct {
 	Origin Origin
 	// Err is why it was left out: an error that is Skip, or its failure.
 	Err error
+}
+
+// String says which sample was left out, and why.
+func (s Skipped) String() string {
+	origin := ""
+	if s.Origin != (Origin{}) {
+		origin = ", " + s.Origin.String()
+	}
+	return fmt.Sprintf("shard %d, pass %d, before position %d%s: %v", s.Shard, s.Pass, s.Position, origin, s.Err)
 }
 
 // mostSkips is how many samples that were left out are told one by one.

@@ -56,3 +56,21 @@ func TestStacksComeWithPlusV(t *testing.T) {
 		})
 	}
 }
+
+// What stands in a log for each sample that was replaced or left out is a line, whatever verb
+// prints it.
+func TestWhatWasReplacedOrLeftOutIsALine(t *testing.T) {
+	var cause error = &loader.PanicError{Value: "broken", Stack: []byte("a stack of many lines")}
+	for want, value := range map[string]any{
+		"row 1: sample 4 in place of sample 3 (position 7), attempt 2: panic: broken": loader.Substitution{
+			Row: 1, Position: 7, Sample: 3, Substitute: 4, Attempts: 2, Err: cause},
+		"shard 1, pass 0, before position 9, a.txt, record 4 at offset 12: panic: broken": loader.Skipped{
+			Shard: 1, Position: 9, Origin: loader.Origin{File: "a.txt", Offset: 12, Record: 4}, Err: cause},
+		"shard 1, pass 2, before position 9: panic: broken": loader.Skipped{Shard: 1, Pass: 2, Position: 9, Err: cause},
+	} {
+		for _, verb := range []string{"%v", "%s", "%+v"} {
+			require.Equal(t, want, fmt.Sprintf(verb, value))
+		}
+		require.Equal(t, "["+want+"]", fmt.Sprintf("%+v", []any{value}))
+	}
+}

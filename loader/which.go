@@ -92,8 +92,22 @@ func (l *Loader) name(s *Sample, index int) {
 			return
 		}
 	}
-	s.Leaf, s.Origin = l.tree.leaf(s.Epoch, s.Index), Origin{}
-	if ds, ok := l.leaves[s.Leaf.Source].(Locator); ok {
-		s.Origin = ds.Origin(s.Leaf.Index)
+	s.Leaf, s.Origin = l.located(s.Epoch, s.Index)
+}
+
+// located is the sample below all compositions, and where it comes from.
+func (l *Loader) located(epoch, index int) (leaf Leaf, origin Origin) {
+	leaf = l.tree.leaf(epoch, index)
+	if ds, ok := l.leaves[leaf.Source].(Locator); ok {
+		origin = ds.Origin(leaf.Index)
 	}
+	return leaf, origin
+}
+
+// origin is where a sample that has failed comes from. What the user's code panics with then
+// would hide the failure.
+func (l *Loader) origin(epoch, index int) (origin Origin) {
+	defer func() { _ = recover() }()
+	_, origin = l.located(epoch, index)
+	return origin
 }

@@ -273,6 +273,9 @@ func (w *worker) fail(ctx context.Context, b *batch, row int, err error) {
 		Epoch: b.filled.Epoch, Batch: b.filled.Batch, Sample: w.sample(b, row),
 		Position: b.at(row).position, Shard: -1, Stage: b.stage(), Err: err,
 	}
+	if b.encoders == nil && failure.Sample >= 0 {
+		failure.Origin = w.run.loader.origin(failure.Epoch, failure.Sample)
+	}
 	if b.places != nil {
 		failure.Shard, failure.Origin = w.run.loader.shardAt(failure.Position), w.origin
 		if errors.Is(err, Skip) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/compose"
 	"github.com/leat-go/leat/loader/records"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -193,5 +194,42 @@ func TestReadingAllocatesNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, data.Close())
 		}
+	}
+}
+
+// bad are records of which one can't be decoded.
+type bad struct {
+	*records.Dataset
+	index int
+}
+
+func (b bad) Read(ctx context.Context, index int, row *loader.Row) error {
+	if index == b.index {
+		return errors.New("no such label")
+	}
+	return b.Dataset.Read(ctx, index, row)
+}
+
+// A failure names the file and the offset of the record, below compositions too.
+func TestAFailureNamesTheRecord(t *testing.T) {
+	folder := t.TempDir()
+	data, err := records.Open(t.Context(), write(t, folder, records.Options{}, 3, 4, 4), twoFields(3), records.Options{})
+	require.NoError(t, err)
+	defer data.Close()
+	last, err := compose.Skip(bad{data, 5}, 3)
+	require.NoError(t, err)
+	for _, o := range []loader.Options{{}, {Exclude: []loader.Exclusion{{Samples: []int{0}}}}} {
+		ld, err := loader.New(last, 5, o)
+		require.NoError(t, err)
+		mem, err := loader.NewHeap(ld.Layout().Size(), 1)
+		require.NoError(t, err)
+		run := ld.Start(t.Context(), loader.Cursor{}, mem)
+		_, err = run.Next(t.Context())
+		require.NoError(t, run.Close())
+		var failure *loader.Error
+		require.ErrorAs(t, err, &failure)
+		file := filepath.Join(folder, "1.bin")
+		require.Equal(t, loader.Origin{File: file, Offset: 7, Record: 1}, failure.Origin)
+		require.ErrorContains(t, err, file+", record 1 at offset 7: read: no such label")
 	}
 }
