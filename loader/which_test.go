@@ -193,15 +193,15 @@ func TestCandidatesAreWhatSubstituteTries(t *testing.T) {
 	require.Equal(t, n/2, found)
 }
 
-// lost is a dataset whose samples fail, and that doesn't know where they lie.
-type lost struct{ numbers }
+// unplaced is a dataset whose samples fail, and that doesn't know where they lie.
+type unplaced struct{ numbers }
 
-func (lost) Origin(int) loader.Origin { panic("no idea") }
+func (unplaced) Origin(int) loader.Origin { panic("no idea") }
 
 // Where a sample comes from is asked when it fails; who can't tell does not hide the failure.
 func TestAnOriginThatPanicsHidesNoFailure(t *testing.T) {
 	broken := errors.New("broken")
-	l, err := loader.New(lost{numbers{n: 4, before: func(context.Context, int, *loader.Row) error { return broken }}}, 2, loader.Options{})
+	l, err := loader.New(unplaced{numbers{n: 4, before: func(context.Context, int, *loader.Row) error { return broken }}}, 2, loader.Options{})
 	require.NoError(t, err)
 	_, err = readAll(t, l, loader.Cursor{}, 1)
 	require.ErrorIs(t, err, broken)
