@@ -14,17 +14,18 @@ const maxFailures = 3
 
 // capture captures the step, compares, and submits it as a graph. due is false if a
 // checker alone wants that: without one, an earlier batch's graph would be launched.
-func (s *step) capture(l *lane, g *graph, b prefetch.Batch, due bool) (err error) {
+func (s *step) capture(l *lane, g *graph, b prefetch.Batch, due bool) error {
 	captured, err := l.captured.Capture(func() error { return s.body(l.captured, Batch{b}, l.view()) })
+	if err == nil {
+		defer l.free(captured)
+	}
+	b.Len() // panics if body has released it
 	if refused(err) {
 		return s.failedBy(l, b, err)
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, captured.Close()) }()
-	b.Len() // panics if body has released it
-	s.failed = 0
 	s.tally.captures.Add(1)
 	if changed := g.differs(captured.Nodes()); changed != nil {
 		e := &ChangedError{Position: b.Position(), Replays: s.unsure, Difference: changed}
@@ -82,6 +83,7 @@ func (s *step) agreed(l *lane, g *graph, b prefetch.Batch, captured *device.Grap
 		g.exec = x
 		s.tally.graphs.Add(1)
 	}
+	s.failed = 0
 	l.worked = true
 	return g.exec.Launch(l.compute)
 }

@@ -21,7 +21,8 @@ type lane struct {
 
 	graphs  map[ident][]*graph
 	classes []*class
-	once    []*device.Exec // of steps that were launched once
+	once    []*device.Exec  // of steps that were launched once
+	unfreed []*device.Graph // which the driver would not free
 
 	worked bool          // something was submitted
 	done   *device.Event // that it is done
@@ -63,6 +64,13 @@ func (l *lane) fill(ctx context.Context, params []byte) error {
 	return l.block.send(ctx, l.compute, l.params.View(), params)
 }
 
+// free frees a capture of which all is known and an exec made, or leaves that to close.
+func (l *lane) free(captured *device.Graph) {
+	if captured.Close() != nil {
+		l.unfreed = append(l.unfreed, captured)
+	}
+}
+
 // rest waits until the device has done all that was submitted.
 func (l *lane) rest(ctx context.Context) error {
 	if !l.worked {
@@ -93,7 +101,10 @@ func (l *lane) close() error {
 	for _, x := range l.once {
 		errs = append(errs, x.Close())
 	}
-	l.graphs, l.once = nil, nil
+	for _, g := range l.unfreed {
+		errs = append(errs, g.Close())
+	}
+	l.graphs, l.once, l.unfreed = nil, nil, nil
 	if l.block != nil {
 		errs = append(errs, l.block.close())
 	}

@@ -51,6 +51,16 @@ var update = &device.Kernel{Name: "update", Go: func(a *device.Args) {
 	advance(w, x, p)
 }}
 
+// updateBytes is update with bytes.
+var updateBytes = &device.Kernel{Name: "update bytes", Go: func(a *device.Args) {
+	w, p := device.Elements[float32](a, 0), device.Elements[scalars](a, 2)[0]
+	x := make([]float32, len(a.Bytes(1)))
+	for i, v := range a.Bytes(1) {
+		x[i] = float32(v)
+	}
+	advance(w, x, p)
+}}
+
 func advance(w, x []float32, p scalars) {
 	for j := range w {
 		var sum float32
@@ -268,4 +278,3 @@ func baked(t *testing.T, err error, kernel string, argument int) *device.Differe
 	require.Equal(t, argument, d.Argument)
 	return d
 }
-
