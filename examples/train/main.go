@@ -4,6 +4,7 @@
 //	go run ./examples/train
 //	go run ./examples/train -device cpu -depth 1 -workers 1
 //	go run ./examples/train -batch 128 -graph
+//	go run ./examples/train -devices cuda:0,cuda:1
 package main
 
 import (
@@ -34,9 +35,11 @@ func main() {
 // config is what the flags say.
 type config struct {
 	device, data string
+	devices      string
 	epochs       int
 	graph, json  bool
 	batchSize    int
+	parts        int
 	loader       loader.Options
 	prefetch     prefetch.Options
 }
@@ -46,6 +49,8 @@ func parse(args []string) (config, error) {
 	c := config{prefetch: prefetch.Options{Timing: true}}
 	f := flag.NewFlagSet("train", flag.ContinueOnError)
 	f.StringVar(&c.device, "device", "", `"cpu", "cuda:0", or empty for the first GPU if there is one`)
+	f.StringVar(&c.devices, "devices", "", "`names` of devices, as in cuda:0,cuda:1: each works on a part of every batch")
+	f.IntVar(&c.parts, "parts", 0, "parts of a batch whose gradients are added, with -devices; 0 means one for each device")
 	f.StringVar(&c.data, "data", "", "a `folder` with MNIST's four files; empty takes them from the Go module cache")
 	f.IntVar(&c.epochs, "epochs", 5, "epochs to train")
 	f.IntVar(&c.batchSize, "batch", 256, "samples in a batch")
@@ -78,6 +83,13 @@ func parse(args []string) (config, error) {
 	atLeast(0, "workers", c.loader.Workers)
 	atLeast(0, "host-slots", c.prefetch.Memory.HostSlots)
 	atLeast(0, "depth", c.prefetch.Depth)
+	atLeast(0, "parts", c.parts)
+	if c.devices != "" && (c.device != "" || c.graph) {
+		errs = append(errs, errors.New("-devices goes with neither -device nor -graph"))
+	}
+	if c.devices == "" && c.parts != 0 {
+		errs = append(errs, errors.New("-parts is for -devices"))
+	}
 	return c, errors.Join(errs...)
 }
 
@@ -85,6 +97,9 @@ func run(ctx context.Context, args []string) (err error) {
 	c, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if c.devices != "" {
+		return runParallel(ctx, c)
 	}
 	t, err := newTraining(ctx, c)
 	if err != nil {
@@ -100,10 +115,15 @@ func run(ctx context.Context, args []string) (err error) {
 	if t.step != nil {
 		fmt.Println(t.step.Report())
 	}
+	return summary.print(c.json)
+}
+
+// print prints the end of the output.
+func (s summary) print(asJSON bool) error {
 	fmt.Printf("test accuracy %.2f%% after %d epochs, %.1f s, %.0f samples/s\n",
-		100*summary.Accuracy, summary.Epochs, summary.Seconds, summary.SamplesPerSecond)
-	if c.json {
-		return json.NewEncoder(os.Stdout).Encode(summary)
+		100*s.Accuracy, s.Epochs, s.Seconds, s.SamplesPerSecond)
+	if asJSON {
+		return json.NewEncoder(os.Stdout).Encode(s)
 	}
 	return nil
 }

@@ -61,6 +61,11 @@ func TestElementwiseKernelsAgree(t *testing.T) {
 			require.NoError(r.T, columnSum(r.Stream, out, random(r, 1), rows, width))
 			return []device.View{out}
 		}},
+		{Name: "mean", Run: func(r *kerneltest.Rig) []device.View {
+			out := r.Alloc(rows * width / 5 * 4)
+			require.NoError(r.T, mean(r.Stream, out, random(r, 1), 5))
+			return []device.View{out}
+		}},
 		{Name: "Adam", Run: func(r *kerneltest.Rig) []device.View {
 			params, moment1, moment2 := random(r, 1), random(r, 2), random(r, 3)
 			require.NoError(r.T, r.Stream.Memset(moment2, 0))

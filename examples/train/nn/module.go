@@ -25,4 +25,4 @@ func blocks(n, size int) uint32 { return uint32(max(1, (n+size-1)/size)) }
 
 // launched are all that a step launches.
 var launched = append(matMulKernels[:], biasKernel, biasReLUKernel, reluBackwardKernel, columnSumKernel,
-	crossEntropyKernel, adamKernel, crossEntropyAtKernel, adamAtKernel)
+	crossEntropyKernel, adamKernel, crossEntropyAtKernel, adamAtKernel, meanKernel)

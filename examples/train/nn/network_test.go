@@ -305,3 +305,29 @@ func (net *Network) download(r *kerneltest.Rig, pick func(layer) []device.View) 
 	}
 	return out
 }
+
+// A step in parts learns what a whole one does: the mean of the parts' gradients is the
+// batch's own, but for the order of the sums.
+func TestPartsLearnAsTheWhole(t *testing.T) {
+	const n, parts = 12, 3
+	o := Options{Inputs: 6, Classes: 4, MaxBatch: n, Hidden: []int{7}, Seed: 3}
+	pixels, labels := samples(1, n, o.Inputs, o.Classes)
+	r := kerneltest.CPU(t)
+	whole, cut := newNetwork(t, r, o), newNetwork(t, r, o)
+	images, numbers := r.Upload(pixels), r.Upload(labels)
+	gradients := r.Alloc(parts * int(cut.GradientBytes()))
+	for range 5 {
+		require.NoError(t, whole.Step(r.Stream, images, numbers, n))
+		for i := range int64(parts) {
+			rows := func(v device.View) device.View { return v.Slice(i*v.Size()/parts, v.Size()/parts) }
+			require.NoError(t, cut.Gradient(r.Stream, rows(gradients), rows(images), rows(numbers), n/parts))
+		}
+		require.NoError(t, cut.Update(r.Stream, gradients, parts))
+	}
+	require.Equal(t, 5, cut.Steps())
+	want, got := dtype.As[float32](r.Download(whole.params)), dtype.As[float32](r.Download(cut.params))
+	require.InDeltaSlice(t, want, got, 1e-5)
+
+	require.Error(t, cut.Update(r.Stream, gradients, 2))
+	require.Error(t, cut.Gradient(r.Stream, gradients, images, numbers, n))
+}

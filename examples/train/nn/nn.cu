@@ -1,5 +1,5 @@
 // The network's operations for CUDA, the counterparts of the Go functions in
-// matmul.go, bias.go, loss.go and adam.go. Every sum has a fixed order, though in
+// matmul.go, bias.go, loss.go, adam.go and parts.go. Every sum has a fixed order, though in
 // matmul and cross_entropy not the CPU's.
 
 #define KERNEL extern "C" __attribute__((global)) void
@@ -149,6 +149,15 @@ KERNEL adam(float *__restrict__ params, float *__restrict__ moment1, float *__re
             const float *__restrict__ grads, int count, float rate, float epsilon) {
 	int i = global_thread();
 	if (i < count) adam_one(params + i, moment1 + i, moment2 + i, grads[i], rate, epsilon);
+}
+
+// The parts lie one behind the other and are added in that order.
+KERNEL mean(float *__restrict__ out, const float *__restrict__ parts, int n, int count) {
+	int i = global_thread();
+	if (i >= count) return;
+	float sum = parts[i];
+	for (int p = 1; p < n; p++) sum += parts[(long)p * count + i];
+	out[i] = sum / (float)n;
 }
 
 // What follows are the kernels of a step that is captured: what changes from step to step
