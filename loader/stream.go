@@ -52,6 +52,9 @@ type Origin struct {
 	Offset int64
 	// Record is the record's number in the file, from 0; -1 if that is not known.
 	Record int64
+	// Line is the number of a line of text, from 1 as editors count; 0 if the record is none,
+	// or if its number is not known.
+	Line int64
 }
 
 // String is the origin for people.
@@ -59,7 +62,10 @@ func (o Origin) String() string {
 	if o == (Origin{}) {
 		return "unknown origin"
 	}
-	if o.Record < 0 {
+	switch {
+	case o.Line > 0:
+		return fmt.Sprintf("%s, line %d at offset %d", o.File, o.Line, o.Offset)
+	case o.Record < 0:
 		return fmt.Sprintf("%s, offset %d", o.File, o.Offset)
 	}
 	return fmt.Sprintf("%s, record %d at offset %d", o.File, o.Record, o.Offset)

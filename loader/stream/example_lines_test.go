@@ -21,8 +21,8 @@ func ExampleLines() {
 		}
 	}
 	// Output:
-	// shard 0: to be (words.txt, record 0 at offset 0) <nil>
-	// shard 0: or not (words.txt, record 1 at offset 6) <nil>
+	// shard 0: to be (words.txt, line 1 at offset 0) <nil>
+	// shard 0: or not (words.txt, line 2 at offset 6) <nil>
 	// shard 1: to be (words.txt, offset 13) <nil>
 	// shard 1: that is (words.txt, offset 19) <nil>
 }
@@ -33,7 +33,7 @@ func ExampleJSON() {
 	lines := stream.Lines([]source.Source{source.FS(fsys, "a.jsonl")}, stream.LinesOptions{})
 	show(stream.JSON[document](lines))
 	// Output:
-	// a.jsonl, record 1 at offset 17: json: cannot unmarshal number into Go struct field document.Text of type string
+	// a.jsonl, line 2 at offset 17: json: cannot unmarshal number into Go struct field document.Text of type string, at byte 10, near `{"text":17}`
 	// shard 0 [{to be} {or not}]
 }
 

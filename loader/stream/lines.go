@@ -3,7 +3,6 @@ package stream
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -198,7 +197,7 @@ func (r *lineReader) Next(ctx context.Context, item *Item[[]byte]) (ok bool, err
 				return false, r.fail(ctx, err)
 			}
 		}
-		item.Origin = loader.Origin{File: r.file.Name(), Offset: r.offset, Record: r.record}
+		item.Origin = loader.Origin{File: r.file.Name(), Offset: r.offset, Record: r.record, Line: r.record + 1}
 		if r.offset < r.end {
 			line, err := r.reader.Line(ctx)
 			if err != io.EOF {
@@ -258,16 +257,4 @@ func (r *lineReader) AppendMark(dst []byte) ([]byte, error) {
 func (r *lineReader) Close() error {
 	r.closePart()
 	return r.closed
-}
-
-// JSON is the values of lines of JSON, one a line, as encoding/json reads them into a T. Blank
-// lines are left out. A line that is none is the failure of that record only.
-func JSON[T any](lines Stream[[]byte]) Stream[T] {
-	return Map(lines, func(_ context.Context, line []byte) (value T, err error) {
-		if len(bytes.TrimSpace(line)) == 0 {
-			return value, loader.Skip
-		}
-		err = json.Unmarshal(line, &value)
-		return value, err
-	})
 }

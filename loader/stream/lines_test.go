@@ -2,9 +2,7 @@ package stream_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -101,7 +99,7 @@ func TestLinesTooLong(t *testing.T) {
 	require.ErrorAs(t, events[1].err, &long)
 	var located loader.Located
 	require.ErrorAs(t, events[1].err, &located)
-	require.Equal(t, loader.Origin{File: "a", Offset: 6, Record: 1}, located.Origin())
+	require.Equal(t, loader.Origin{File: "a", Offset: 6, Record: 1, Line: 2}, located.Origin())
 	require.Equal(t, int64(2), events[2].item.Origin.Record)
 	requireMarks(t, s, pass)
 }
@@ -177,17 +175,4 @@ func TestLinesMistakes(t *testing.T) {
 		require.ErrorContains(t, s.Err(), c.want)
 	}
 	require.NoError(t, stream.Lines(files("a", "b"), stream.LinesOptions{Parts: 1 << 20, Shards: 3}).Err())
-}
-
-func TestJSON(t *testing.T) {
-	type text struct {
-		Text string `json:"text"`
-	}
-	s := stream.JSON[text](stream.Lines(files(`{"text":"to be"}`+"\n\n  \n"+`{"text":`+"\n"+`{"text":"or not"}`), stream.LinesOptions{}))
-	events := read(t, s, pass, 0)
-	require.Len(t, events, 3)
-	require.Equal(t, "to be", events[0].item.Value.Text)
-	require.ErrorContains(t, events[1].err, "a, record 3 at offset 21: unexpected end of JSON input")
-	require.False(t, errors.Is(events[1].err, io.EOF))
-	require.Equal(t, "or not", events[2].item.Value.Text)
 }

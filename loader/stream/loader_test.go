@@ -166,9 +166,9 @@ func TestLoaderReadsAnEpoch(t *testing.T) {
 			require.ErrorAs(t, err, &failure)
 		}
 	}
-	require.Equal(t, loader.Origin{File: "a", Offset: 4, Record: 2}, failure.Origin)
-	require.EqualError(t, failure, "loader: epoch 0, batch 0, shard 0 (position 2), a, record 2 at offset 4: iterate: "+
-		"invalid character 'h' in literal true (expecting 'r')")
+	require.Equal(t, loader.Origin{File: "a", Offset: 4, Record: 2, Line: 3}, failure.Origin)
+	require.EqualError(t, failure, "loader: epoch 0, batch 0, shard 0 (position 2), a, line 3 at offset 4: iterate: "+
+		"invalid character 'h' in literal true (expecting 'r'), at byte 2, near `three`")
 	require.NoError(t, w[0].Close())
 }
 
