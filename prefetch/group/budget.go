@@ -15,29 +15,27 @@ const (
 	mostHostSlots  = 16
 )
 
-// divide is the options of n pipelines whose batches have so many bytes: the budget for
+// divide is the options of pipeline i of n whose batches have so many bytes: the budget for
 // pinned memory and the default for the host slots are those of all together. Machines have
 // one memory, whatever the number of devices: a ring that is no larger than one device's is
 // read from the processor's cache as often.
-func divide(o prefetch.Options, n int, batch int64) []prefetch.Options {
-	all := make([]prefetch.Options, n)
-	budget := o.Memory.PinnedBytes
-	if budget == 0 && n > 1 {
-		budget = pinnedpool.DefaultBudget()
+func divide(o prefetch.Options, i, n int, batch int64) prefetch.Options {
+	if n == 1 {
+		return o
 	}
-	for i := range all {
-		all[i] = o
-		m := &all[i].Memory
-		if budget > 0 { // else it is a mistake, or the default of one
-			m.PinnedBytes = max(budget/int64(n), 1)
-			if int64(i) < budget%int64(n) {
-				m.PinnedBytes++
-			}
-		}
-		if m.HostSlots == 0 && batch >= largeBatch && n > 1 {
-			slots := min(ringBytes/int64(n), max(m.PinnedBytes, 0)) / batch
-			m.HostSlots = max(int(min(max(slots, leastHostSlots), mostHostSlots)), m.MinHostSlots)
+	m := &o.Memory
+	if m.PinnedBytes == 0 {
+		m.PinnedBytes = pinnedpool.DefaultBudget()
+	}
+	if total := m.PinnedBytes; total > 0 { // else it is a mistake
+		m.PinnedBytes = max(total/int64(n), 1)
+		if int64(i) < total%int64(n) {
+			m.PinnedBytes = total/int64(n) + 1
 		}
 	}
-	return all
+	if m.HostSlots == 0 && batch >= largeBatch {
+		slots := min(ringBytes/int64(n), max(m.PinnedBytes, 0)) / batch
+		m.HostSlots = max(int(min(max(slots, leastHostSlots), mostHostSlots)), m.MinHostSlots)
+	}
+	return o
 }

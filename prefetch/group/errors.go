@@ -8,7 +8,9 @@ import (
 
 // DeviceError says on which device of a Group or a Pool something went wrong.
 type DeviceError struct {
-	// Index is the number of the device, in the order of New's streams, and Device its name.
+	// Index is the number of the device, in the order of New's streams, and Device its name,
+	// with
+	// its address on the bus where it has one.
 	Index  int
 	Device string
 	// Err is what went wrong there.
@@ -21,12 +23,15 @@ func (e *DeviceError) Error() string {
 
 func (e *DeviceError) Unwrap() error { return e.Err }
 
-// at is err of device i. That something is closed or busy holds for all devices.
-func (g *Group) at(i int, err error) error {
+// at is err of device i.
+func (g *Group) at(i int, err error) error { return at(g.names, i, err) }
+
+// at is err of one of the devices. That something is closed or busy holds for all of them.
+func at(names []string, i int, err error) error {
 	if err == nil || err == prefetch.ErrClosed || err == prefetch.ErrBusy {
 		return err
 	}
-	return &DeviceError{Index: i, Device: g.names[i], Err: err}
+	return &DeviceError{Index: i, Device: names[i], Err: err}
 }
 
 // UnevenError says that the devices' parts of an epoch have not equally many steps: the

@@ -2,8 +2,10 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
@@ -55,4 +57,44 @@ func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// Two devices, of which the second takes three times as long for a batch.
+func ExamplePool() {
+	data := loader.FromFunc(12, []loader.Field{{Name: "x", DType: dtype.Uint8}}, func(_ context.Context, i int, row *loader.Row) error {
+		return loader.Write(row, "x", uint8(i))
+	})
+	ld, err := loader.New(data, 1, loader.Options{})
+	check(err)
+
+	var streams []*device.Stream
+	for range 2 {
+		dev, err := cpu.Open(cpu.Options{Model: &cpu.Model{}})
+		check(err)
+		defer dev.Close()
+		stream, err := dev.NewStream(device.StreamOptions{})
+		check(err)
+		defer stream.Close()
+		streams = append(streams, stream)
+	}
+
+	p, err := group.NewPool(streams, ld, prefetch.Options{})
+	check(err)
+	defer p.Close()
+	work := func(i int, b prefetch.Batch, out prefetch.Fields) error {
+		return errors.Join(
+			b.Stream().Launch(cpu.Busy([]time.Duration{time.Millisecond, 3 * time.Millisecond}[i])), // in place of a model
+			b.Stream().CopyD2D(out.Field("y").View, b.Field("x").View))
+	}
+	output := prefetch.Output{Fields: []loader.Field{{Name: "y", DType: dtype.Uint8}}}
+	for result, err := range p.Map(context.Background(), output, work) {
+		check(err)
+		fmt.Print(result.Field("y").Bytes)
+	}
+	fmt.Println()
+	shares := p.Stats().Shares
+	fmt.Println("the faster one has done more:", shares[0].Batches > shares[1].Batches)
+	// Output:
+	// [0][1][2][3][4][5][6][7][8][9][10][11]
+	// the faster one has done more: true
 }

@@ -55,17 +55,32 @@ func New(streams []*device.Stream, ld *loader.Loader, o prefetch.Options) (*Grou
 		return nil, err
 	}
 	g := &Group{loader: ld, turn: hold.NewGate()}
-	options := divide(o, len(streams), parts[0].Layout().Size())
-	for i, s := range streams {
-		g.names = append(g.names, s.Device().Name())
-		pf, err := prefetch.New(s, parts[i], options[i])
-		if err != nil {
-			return nil, errors.Join(g.at(i, err), g.closeMembers())
-		}
-		g.members = append(g.members, pf)
+	if g.members, g.names, err = newMembers(streams, parts, o); err != nil {
+		return nil, err
 	}
 	g.plan = makePlan(g, o)
 	return g, nil
+}
+
+// newMembers makes the pipeline of each device.
+func newMembers(streams []*device.Stream, parts []*loader.Loader, o prefetch.Options) (members []*prefetch.Prefetcher, names []string, err error) {
+	for i, s := range streams {
+		names = append(names, nameOf(s.Device()))
+		pf, err := prefetch.New(s, parts[i], divide(o, i, len(streams), parts[i].Layout().Size()))
+		if err != nil {
+			return nil, nil, errors.Join(at(names, i, err), closeMembers(members, names))
+		}
+		members = append(members, pf)
+	}
+	return members, names, nil
+}
+
+// nameOf is a device's name, and where in the machine it is.
+func nameOf(d *device.Device) string {
+	if pci := d.Properties().PCI; pci != "" {
+		return d.Name() + " at " + pci
+	}
+	return d.Name()
 }
 
 // checkStreams reports what can't be a group.
@@ -176,15 +191,15 @@ func (g *Group) move(to func(*prefetch.Prefetcher) error) error {
 // Close closes the pipelines of all devices at once; see prefetch.Prefetcher.Close. Steps
 // that were not released stay valid until they are.
 func (g *Group) Close() error {
-	return g.closeOnce.Do(func() error { return errors.Join(g.closeMembers(), g.takeLate()) })
+	return g.closeOnce.Do(func() error { return errors.Join(closeMembers(g.members, g.names), g.takeLate()) })
 }
 
 // closeMembers closes them side by side, because each waits for its device.
-func (g *Group) closeMembers() error {
-	errs := make([]error, len(g.members))
+func closeMembers(members []*prefetch.Prefetcher, names []string) error {
+	errs := make([]error, len(members))
 	var all sync.WaitGroup
-	for i, pf := range g.members {
-		all.Go(func() { errs[i] = g.at(i, pf.Close()) })
+	for i, pf := range members {
+		all.Go(func() { errs[i] = at(names, i, pf.Close()) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

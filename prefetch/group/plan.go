@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -31,13 +32,18 @@ func makePlan(g *Group, o prefetch.Options) Plan {
 	p := sumPlans(g.members)
 	p.BatchSize = g.loader.BatchSize()
 	p.BatchBytes = int64(len(p.Devices)) * p.Devices[0].BatchBytes
-	if want := g.loader.Options().Workers; p.Workers > want {
+	p.note(g.loader, o)
+	return p
+}
+
+// note notes how what the devices share was divided.
+func (p *Plan) note(ld *loader.Loader, o prefetch.Options) {
+	if want := ld.Options().Workers; p.Workers > want {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d workers instead of %d: each device's pipeline has one at least", p.Workers, want))
 	}
 	if first := p.Devices[0]; o.Memory.HostSlots == 0 && len(p.Devices) > 1 && first.BatchBytes >= largeBatch {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d host slots on each device, so that all together are no larger than one device's would be, unless that has the fewest", first.HostSlots))
+		p.Notes = append(p.Notes, fmt.Sprintf("%d host slots for each device: 128 MiB are for all together, and %d slots are the fewest", first.HostSlots, leastHostSlots))
 	}
-	return p
 }
 
 // sumPlans is the plans of several pipelines and what they are together.

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,18 @@ type Stats struct {
 	// Devices are the pipelines' own. Their Body is from one batch to the next call for one,
 	// and has waits for other devices in it.
 	Devices []prefetch.Stats
+	// Shares are what each device has done of a Pool's batches; nil of a Group.
+	Shares []Share
+}
+
+// A Share is what one device of a Pool has done.
+type Share struct {
+	// Batches is how many results it has given.
+	Batches int64
+	// StepTime is how long it takes for one, as measured last; 0 before the first.
+	StepTime time.Duration
+	// Lost is why it has failed, nil if it has not.
+	Lost *DeviceError
 }
 
 // counters are what a Group counts by itself.
@@ -39,6 +52,27 @@ func (g *Group) Stats() Stats {
 	}
 	s.Devices, s.Samples, s.Bytes = sumStats(g.members)
 	return s
+}
+
+// Stats returns what was counted so far: a step is a batch. It allocates.
+func (p *Pool) Stats() Stats {
+	s := Stats{
+		Steps: p.counters.steps.Load(), Wait: time.Duration(p.counters.wait.Load()),
+		Body: time.Duration(p.counters.body.Load()),
+	}
+	s.Devices, s.Samples, s.Bytes = sumStats(p.members)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Shares = slices.Clone(p.tallies)
+	return s
+}
+
+// tally counts a result of device i.
+func (p *Pool) tally(i int, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tallies[i].Batches++
+	p.tallies[i].StepTime = took
 }
 
 // sumStats is what several pipelines counted.
@@ -64,7 +98,20 @@ func (s Stats) String() string {
 		b.WriteByte('\n')
 	}
 	row(s.Body, "you worked on steps")
+	if s.Shares != nil {
+		row(s.Wait, "you waited for results")
+	}
+	for i, share := range s.Shares {
+		fmt.Fprintf(&b, "device %d (%s) has done %d batches, %v each", i, s.Devices[i].Device, share.Batches, share.StepTime.Round(time.Microsecond))
+		if share.Lost != nil {
+			fmt.Fprintf(&b, ", and has failed: %v", share.Lost.Err)
+		}
+		b.WriteByte('\n')
+	}
 	for i, d := range s.Devices {
+		if s.Shares != nil {
+			break
+		}
 		row(d.Wait(), "you waited for device %d (%s)", i, d.Device)
 	}
 	return b.String()
