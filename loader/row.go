@@ -50,20 +50,35 @@ func Write[T dtype.Element](r *Row, field string, value ...T) error {
 	if i < 0 || !dtype.Holds[T](r.layout.fields[i].DType) {
 		return misnamed[T](r.layout, field)
 	}
-	to := dtype.As[T](r.bytes(i))
-	if f := &r.layout.fields[i]; f.ragged >= 0 {
-		n, ok := f.lengthOf(len(value))
-		if !ok {
-			return &SizeError{Field: f.Field, Got: len(value), Want: len(to)}
+	from, to := dtype.Bytes(value), r.bytes(i)
+	if len(from) != len(to) || len(r.lengths) > 0 {
+		if err := r.fits(i, len(value)); err != nil {
+			return err
 		}
-		r.lengths[f.ragged] = int32(n)
-	} else if len(to) != len(value) {
-		return &SizeError{Field: f.Field, Got: len(value), Want: len(to)}
 	}
 	r.asked.add(i)
-	copy(to, value)
+	copy(to, from)
 	return nil
 }
+
+// fits is why a value of so many elements can't be the field's in this row. Of a ragged
+// field it notes the length.
+func (r *Row) fits(field, elements int) error {
+	f := &r.layout.fields[field]
+	if f.ragged >= 0 {
+		n, ok := f.lengthOf(elements)
+		if ok {
+			r.lengths[f.ragged] = int32(n)
+			return nil
+		}
+	} else if elements == f.elements() {
+		return nil
+	}
+	return &SizeError{Field: f.Field, Got: elements, Want: f.elements()}
+}
+
+// elements is how many a row has, of a ragged field the longest.
+func (f *FieldLayout) elements() int { return int(f.RowBytes) / f.DType.Size() }
 
 // Column borrows the elements of the field of that name in this row, in their final
 // place, under the rules of Bytes: of a ragged field all that a sample may have, of which

@@ -24,7 +24,7 @@ type history struct {
 	step  bool // a Map's step has it
 }
 
-func (h *history) add(to life.Batch, f loader.Filled) {
+func (h *history) add(to life.Batch, f *loader.Filled) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := &h.moves[h.n%len(h.moves)]

@@ -13,7 +13,7 @@ type Options struct {
 	// baseline. Without a device it counts only with a Transform, whose output it holds.
 	Depth int
 	// BatchesPerCopy is how many consecutive batches travel in one copy at most, where
-	// the producers are ahead. 0 leaves it to New: as many as make 4 MiB on a GPU, whose
+	// the producers are ahead. 0 leaves it to New: as many as make 6 MiB on a GPU, whose
 	// bus is slow with small copies, within the budgets and the epoch, and 1 elsewhere,
 	// with Depth 1, and without a device.
 	BatchesPerCopy int
@@ -102,10 +102,12 @@ const (
 	leastHostSlots = 3
 	mostHostSlots  = 16
 	// maxBatchesPerCopy bounds what New chooses.
-	maxBatchesPerCopy = 32
-	// copyBytes is the size at which a copy reaches nine tenths of a PCIe 5 bus;
-	// cmd/leat probe measures it.
-	copyBytes           = 4 << 20
+	maxBatchesPerCopy = 128
+	// copyBytes is how much travels in one copy where batches are small. A PCIe 5 bus
+	// reaches nine tenths of its rate with 4 MiB, but the host hears of the end of a copy
+	// half a millisecond late: 16 copies' worth of host slots, of 6 MiB each, are what
+	// keeps the producers going meanwhile. Batches of 100 kB gain a quarter by them.
+	copyBytes           = 6 << 20
 	defaultCloseTimeout = 5 * time.Second
 	// most bounds every count: far above use, and far below what would exhaust memory
 	// by the bookkeeping alone.

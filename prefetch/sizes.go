@@ -112,7 +112,7 @@ func (z *sizes) batchesPerCopy(m machine) int {
 	case !m.gpu || o.Depth == 1 || z.in.Size() == 0:
 		return 1
 	}
-	n := int(min(maxBatchesPerCopy, (copyBytes+z.stride-1)/z.stride))
+	n := int(max(min(maxBatchesPerCopy, copyBytes/z.stride), 1))
 	if m.epoch > 0 {
 		n = min(n, m.epoch)
 	}

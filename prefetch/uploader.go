@@ -100,7 +100,7 @@ func (r *run) send() (err error) {
 	}
 	windows := s.windows[:len(r.gathered)]
 	for i, w := range windows {
-		w.hold(r.gathered[i])
+		w.hold(&r.gathered[i])
 		w.short = short
 	}
 	r.loaded = 0
@@ -129,7 +129,7 @@ func (r *run) submit(s *slot) error {
 
 // pass passes a batch to the reader as it lies in its pinned buffer.
 func (r *run) pass(w *window) error {
-	w.hold(r.gathered[0])
+	w.hold(&r.gathered[0])
 	w.step(life.Load)
 	r.gathered = r.gathered[:0]
 	if err := r.put(w); err != nil {

@@ -77,7 +77,7 @@ func (w *window) step(e life.BatchEvent) {
 	if !possible || !w.lap.CompareAndSwap(old, next) {
 		panic(fmt.Sprintf("prefetch: window %d: %v while %v\n%s", w.id, e, w.state(), &w.history))
 	}
-	w.history.add(to, w.batch)
+	w.history.add(to, &w.batch)
 }
 
 // giveBack ends the lease of that generation, and reports false if it has ended.
@@ -87,18 +87,18 @@ func (w *window) giveBack(generation uint64) bool {
 	if !w.lap.CompareAndSwap(from, generation<<stateBits|uint64(to)) {
 		return false
 	}
-	w.history.add(to, w.batch)
+	w.history.add(to, &w.batch)
 	return true
 }
 
 // hold takes what the loader filled as the window's batch of this lap.
-func (w *window) hold(f loader.Filled) {
+func (w *window) hold(f *loader.Filled) {
 	// The list is the loader's again when the pinned buffer is, which may be long before
 	// the batch is released.
 	w.substituted = append(w.substituted[:0], f.Substituted...)
-	w.batch = f
+	w.batch = *f
 	w.batch.Substituted = w.substituted
-	w.in.hold(&f)
+	w.in.hold(f)
 	if w.out != w.in {
 		w.out.follow(w.in, w.like)
 	}
