@@ -52,7 +52,7 @@ func (p *inspector) look() {
 			p.seen[i], again = turn, true
 		}
 	}
-	if again && p.run.lineup.parked.Load() > 0 {
+	if again && p.run.lineup.spare() {
 		p.start()
 	}
 }

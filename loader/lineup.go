@@ -17,6 +17,7 @@ type lineup struct {
 	front, entered atomic.Int64
 	returned       atomic.Int32 // the number of spans in back
 	parked         atomic.Int32 // workers that wait, apart from those who are being woken
+	begun          atomic.Int32 // workers that were begun: the others have not been needed so far
 	held           atomic.Int64 // the front that the dispatcher waits for, 0 if it waits for none
 	_              [128]byte
 
@@ -29,6 +30,7 @@ type lineup struct {
 	few       chan struct{} // tells the dispatcher that front has come to held
 	more      chan struct{} // a token for each worker that is being woken
 	workers   int
+	begin     func(worker int)
 	inspector *inspector
 
 	mu   sync.Mutex
@@ -44,8 +46,10 @@ type returned struct {
 	span
 }
 
-func (l *lineup) init(workers int, i *inspector) {
-	l.workers, l.inspector = workers, i
+// init makes a lineup for so many workers. begin begins one of them, when there are rows
+// and all those that were begun have some.
+func (l *lineup) init(workers int, i *inspector, begin func(worker int)) {
+	l.workers, l.inspector, l.begin = workers, i, begin
 	l.few, l.more = make(chan struct{}, 1), make(chan struct{}, workers)
 	l.back = make([]returned, 0, 2*workers)
 }
@@ -160,9 +164,14 @@ func (l *lineup) claim(n int) (*batch, span) {
 
 // tell wakes a worker for what is left to claim. That one wakes the next.
 func (l *lineup) tell() {
-	if l.parked.Load() > 0 && l.any() {
+	if l.spare() && l.any() {
 		l.wake()
 	}
+}
+
+// spare reports whether there is a worker without rows.
+func (l *lineup) spare() bool {
+	return l.parked.Load() > 0 || int(l.begun.Load()) < l.workers
 }
 
 // any reports whether there are rows to claim, or a batch to pass.
@@ -196,8 +205,25 @@ func (l *lineup) unpark() bool {
 	}
 }
 
-// wake wakes one worker, if one waits. It reports whether one did.
-func (l *lineup) wake() bool {
+// wake has one more worker look for rows: one that waits, or else one that is not begun.
+func (l *lineup) wake() {
+	if l.rouse() {
+		return
+	}
+	for {
+		n := l.begun.Load()
+		if int(n) == l.workers {
+			return
+		}
+		if l.begun.CompareAndSwap(n, n+1) {
+			l.begin(int(n))
+			return
+		}
+	}
+}
+
+// rouse wakes one worker, if one waits. It reports whether one did.
+func (l *lineup) rouse() bool {
 	if !l.unpark() {
 		return false
 	}
@@ -270,6 +296,6 @@ func (l *lineup) release() {
 	if !l.over() {
 		return
 	}
-	for l.wake() {
+	for l.rouse() {
 	}
 }

@@ -103,7 +103,10 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool) 
 		ctx:    contextEnd{ctx.Done(), func() error { return context.Cause(ctx) }},
 		joined: make(chan struct{}),
 	}
-	r.lineup.init(workers, &r.inspector)
+	r.lineup.init(workers, &r.inspector, func(i int) {
+		r.live.Add(1)
+		go r.workers[i].loop(ctx)
+	})
 	r.arrivals.bell = make(chan struct{}, 1)
 	r.reserve.init()
 	r.reserved = workers > l.base
@@ -131,14 +134,11 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool) 
 		r.stall.Stop()
 	}
 	context.AfterFunc(ctx, r.halt)
-	r.live.Store(int32(workers) + 1)
+	r.live.Store(1) // the dispatcher; all others are begun by one that lives
 	for i := range workers {
 		r.workers = append(r.workers, newWorker(r, i))
 	}
 	r.inspector.init(r)
-	for _, w := range r.workers {
-		go w.loop(ctx)
-	}
 	go r.dispatcher.loop(ctx, at)
 	return r
 }

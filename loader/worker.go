@@ -14,7 +14,8 @@ import (
 // maxClaim bounds the rows of a claim, and a worker's scratch space with it.
 const maxClaim = 2048
 
-// worker reads samples into rows: one goroutine, started and counted by the Run.
+// worker reads samples into rows: one goroutine, which the Run counts and starts when
+// there is something to read for it.
 type worker struct {
 	run      *Run
 	number   int
@@ -68,7 +69,7 @@ func newWorker(r *Run, number int) *worker {
 
 // loop reads rows until there are no more.
 func (w *worker) loop(ctx context.Context) {
-	w.goroutine.Store(goroutineID())
+	known := false // the goroutine: to find that out takes as long as many a sample
 	ended := false
 	defer func() {
 		if !ended {
@@ -88,6 +89,10 @@ func (w *worker) loop(ctx context.Context) {
 		if b == nil {
 			ended = true
 			return
+		}
+		if !known {
+			w.goroutine.Store(goroutineID())
+			known = true
 		}
 		w.claim = rows
 		w.fill(ctx, b)
@@ -116,7 +121,7 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 	w.turn++
 	if claimed == 1 {
 		w.several.Store(0)
-	} else if w.several.Store(w.turn); w.run.lineup.parked.Load() > 0 {
+	} else if w.several.Store(w.turn); w.run.lineup.spare() {
 		w.run.inspector.start()
 	}
 	w.began = time.Now()

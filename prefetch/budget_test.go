@@ -20,7 +20,7 @@ import (
 func TestHostSlotsAreChosenByTheirSize(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct{ bytes, budget, want int }{
-		{1000, 0, 8}, {mib - 1, 0, 8}, {mib, 0, 16}, {4 * mib, 0, 16}, {16 * mib, 0, 8}, {38 * mib, 0, 3}, {60 * mib, 0, 3},
+		{1000, 0, 8}, {mib - 1, 0, 8}, {mib, 0, 32}, {4 * mib, 0, 32}, {16 * mib, 0, 8}, {38 * mib, 0, 3}, {60 * mib, 0, 3},
 		{8 * mib, 48 * mib, 6}, {8 * mib, 24 * mib, 3},
 	} {
 		t.Run(fmt.Sprintf("bytes=%d/budget=%d", c.bytes, c.budget), func(t *testing.T) { // 256 are the index field's
