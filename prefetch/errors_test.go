@@ -211,7 +211,11 @@ func TestAFailingAllocationLeavesNothing(t *testing.T) {
 				require.NoError(t, pf.Close())
 				break
 			}
-			require.ErrorIs(t, err, device.ErrOutOfMemory)
+			if op == devicetest.AllocHost && err == nil { // smaller pieces serve
+				require.NoError(t, pf.Close())
+			} else {
+				require.ErrorIs(t, err, device.ErrOutOfMemory)
+			}
 			after := dev.Usage()
 			after.Allocations = before.Allocations
 			require.Equal(t, before, after, "%v %d", op, nth)

@@ -19,7 +19,7 @@ type history struct {
 		epoch, batch int
 	}
 	n     int
-	taken [6]uintptr // empty for a lease of a range, which can't be forgotten
+	taken [1]uintptr // empty for a lease of a range, which can't be forgotten
 	depth int
 	step  bool // a Map's step has it
 }

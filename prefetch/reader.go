@@ -170,7 +170,7 @@ func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
 // wait waits for the next thing that the run has, and counts the time.
 func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 	p := r.p
-	if !wait && !p.run.atEnd && p.stages.allHeld() {
+	if !wait && !p.run.atEnd && !p.run.ready() && p.stages.allHeld() {
 		return nil, leaseError(p.stages.windows)
 	}
 	from := time.Now()

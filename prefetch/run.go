@@ -156,6 +156,9 @@ func (r *run) next(ctx context.Context, left, closed <-chan struct{}) (*window, 
 	}
 }
 
+// ready reports whether next need not wait.
+func (r *run) ready() bool { return r.head != nil || len(r.items) > 0 }
+
 // poll is next, if that need not wait.
 func (r *run) poll() (w *window, err error, there bool) {
 	if w := r.head; w != nil {

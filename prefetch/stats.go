@@ -157,11 +157,14 @@ func average(all []time.Duration) (d time.Duration) {
 	return d / time.Duration(len(all))
 }
 
-// counters are what Stats is made of.
+// counters are what Stats is made of. The reader's and the uploader's have cache lines of
+// their own.
 type counters struct {
-	batches, samples, uploads, bytes atomic.Int64
-	producer, order, device, release atomic.Int64
-	body, waitSlot, waitHostSlot     atomic.Int64
+	batches, samples                       atomic.Int64
+	producer, order, device, release, body atomic.Int64
+	_                                      [128]byte
+	uploads, bytes, waitSlot, waitHostSlot atomic.Int64
+	_                                      [128]byte
 
 	mu     sync.Mutex
 	before loader.Stats // of the runs that are over
