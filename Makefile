@@ -5,14 +5,19 @@ CLANG       ?= clang-14
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 linux/386
 
-.PHONY: all ci test race invariants lint api api-check cross ptx ptx-check sizes bench train soak fuzz mutate
+.PHONY: all ci test modules race invariants lint api api-check cross ptx ptx-check sizes bench train soak fuzz mutate
 
 all: lint test
 
-ci: lint api-check cross ptx-check test race invariants fuzz soak train
+ci: lint api-check cross ptx-check test modules race invariants fuzz soak train
 
 test:
 	$(GO) test ./...
+
+# The modules below this one, which have dependencies that Leat's users need not have.
+MODULES = $(patsubst %/go.mod,%,$(wildcard */*/go.mod))
+modules:
+	@for m in $(MODULES); do echo "test $$m"; (cd $$m && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff) || exit 1; done
 
 # The race detector needs a C compiler.
 race:
