@@ -284,7 +284,9 @@ func TestADeviceWithoutGraphs(t *testing.T) {
 func TestAKernelWithoutAForm(t *testing.T) {
 	r := newRig(t, setting{n: 30, batch: 3, lo: loader.Options{Epochs: 1}})
 	other := &device.Kernel{Name: "other", Module: &device.Module{Name: "other", PTX: "…"}}
-	r.submits = func(s *device.Stream, _ capture.Batch, _ device.View) error { return launch(s, other, func(*device.Args) {}) }
+	r.submits = func(s *device.Stream, _ capture.Batch, _ device.View) error {
+		return launch(s, other, func(*device.Args) {})
+	}
 	step := r.step(capture.Options{})
 	_, err := r.train(step, 0, -1)
 	require.ErrorIs(t, err, device.ErrUnsupported)
