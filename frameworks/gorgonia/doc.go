@@ -28,12 +28,12 @@
 //
 // # What the graph refers to
 //
-// The memory of a batch is used again after its body, and is given back by the pipeline's
-// Close. So a body ends with a Reset of the machine, whose registers would refer to it and
-// be written to by the next run; the input nodes get memory of the Feed; and the values of
-// other nodes that lie in the batch, as that of a Reshape of an input does, are replaced by
-// zeros. What remains is a graph that can be looked at and run. Values that nodes have in
-// memory of their own, the cost and the predictions among them, stay.
+// The memory of a batch holds another one after its body. So a body ends with a Reset of the
+// machine, whose registers would refer to it and be written to by the next run; the input
+// nodes get memory of the Feed; and the values of other nodes that lie in the batch, as that
+// of a Reshape of an input does, are replaced by zeros. What remains is a graph that can be
+// looked at and run. Values that nodes have in memory of their own, the cost and the
+// predictions among them, stay.
 //
 // Gorgonia's CUDA machine makes a CUDA context of its own, in which device memory of others
 // is unknown: a pipeline for it is one of [prefetch.NewHost] too.

@@ -35,6 +35,9 @@ type Feed struct {
 // The nodes have values of zeros from now on. The error joins every mistake: a [NodeError]
 // for each field and the mask, [ErrNoInputs], [ErrDeviceMemory].
 func New(vm G.VM, pf *prefetch.Prefetcher, inputs map[string]*G.Node, mask *G.Node) (*Feed, error) {
+	if vm == nil || pf == nil {
+		return nil, errors.New("gorgonia: no machine or no pipeline")
+	}
 	plan := pf.Plan()
 	fields := plan.Fields
 	if plan.Delivered != nil {

@@ -232,6 +232,8 @@ func TestMistakesAreReportedTogether(t *testing.T) {
 	require.ErrorIs(t, err, gorgonia.ErrShape)
 	_, err = gorgonia.New(vm, pf, map[string]*G.Node{"x": x}, node(G.NewGraph(), tensor.Float32, 2))
 	require.ErrorIs(t, err, gorgonia.ErrOtherGraph)
+	_, err = gorgonia.New(nil, pf, map[string]*G.Node{"x": x}, nil)
+	require.ErrorContains(t, err, "no machine")
 }
 
 func TestBatchesInDeviceMemoryAreRefused(t *testing.T) {

@@ -1,0 +1,44 @@
+package onnx
+
+import (
+	"runtime"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/leat-go/leat/dtype"
+)
+
+// A call is what one run of a session lends to C: tensors over memory that may be Go's.
+// It is pinned until end: C keeps its address, and nothing else in Go may refer to it any
+// more while the session runs.
+type call struct {
+	values []ort.Value
+	pinned runtime.Pinner
+}
+
+// tensor adds a tensor over the first elements of memory.
+func (c *call) tensor(t dtype.Type, shape []int, memory []byte) error {
+	dims, n := make([]int64, len(shape)), t.Size()
+	for i, d := range shape {
+		dims[i] = int64(d)
+		n *= d
+	}
+	if n == 0 || n > len(memory) {
+		return ErrShape
+	}
+	c.pinned.Pin(&memory[0])
+	v, err := ort.NewCustomDataTensor(dims, memory[:n], types[t])
+	if err != nil {
+		return err
+	}
+	c.values = append(c.values, v)
+	return nil
+}
+
+// end takes everything back from C.
+func (c *call) end() {
+	for _, v := range c.values {
+		_ = v.Destroy() // never fails
+	}
+	c.pinned.Unpin()
+}
