@@ -18,8 +18,8 @@ func (m *merger) agreed(ctx context.Context) bool {
 	voting, end := m.voting(ctx)
 	defer end()
 	defer m.forget()
-	for {
-		if !m.ready(ctx) {
+	for begun := false; ; begun = true {
+		if !begun && !m.leap(ctx) || !m.ready(ctx) {
 			m.withdraw(ctx, voting)
 			return false
 		}
@@ -37,7 +37,10 @@ func (m *merger) agreed(ctx context.Context) bool {
 			m.withdraw(ctx, voting)
 			return false
 		}
-		m.close(false)
+		if !m.close(ctx, false) {
+			m.withdraw(ctx, voting)
+			return false
+		}
 	}
 }
 
@@ -84,7 +87,7 @@ func (m *merger) withdraw(ctx, voting context.Context) {
 // gather takes the samples of a batch, as many as there are. It reports false when ctx is
 // done.
 func (m *merger) gather(ctx context.Context) (failed *Error, ok bool) {
-	for len(m.pending) < m.run.loader.layout.batch {
+	for size := m.size(); len(m.pending) < size; {
 		s, ok := m.next(ctx)
 		e := &m.entry
 		switch {
@@ -133,16 +136,16 @@ func (m *merger) forget() {
 // vote has the ranks agree on the next step. It reports whether they make it.
 func (m *merger) vote(ctx, voting context.Context) (going bool, err error) {
 	l := m.run.loader
-	rows, batch := len(m.pending), l.layout.batch
+	rows, batch := len(m.pending), m.size()
 	least, most, err := m.ask(ctx, voting, rows, nil)
 	first := m.first()
 	switch {
 	case err != nil:
 		return false, err
-	case least == -1 && most <= batch:
+	case least == -1 && most <= l.layout.batch:
 		return false, ErrRankFailed
-	case least < 0 || least > rows || most < rows || most > batch:
-		return false, fmt.Errorf("Agree returned a least of %d and a most of %d, where this rank has %d of at most %d", least, most, rows, batch)
+	case least < 0 || least > rows || most < rows || most > l.layout.batch: // one that has ended knows no size
+		return false, fmt.Errorf("Agree returned a least of %d and a most of %d, where this rank has %d of at most %d", least, most, rows, l.layout.batch)
 	case first && most == 0:
 		return false, m.none()
 	case l.options.Last != Drop:

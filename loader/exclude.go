@@ -19,6 +19,10 @@ import (
 // nothing has failed; Loader.Which tells it. An excluded step is jumped over on all ranks,
 // and its epoch has so many steps fewer.
 //
+// Of a Stream an excluded sample is left out as by Skip, without being encoded or counted: the
+// next one of its own shard takes the place, and all of that shard behind it come earlier. The
+// samples of an excluded step are read and dropped, so nothing behind it changes.
+//
 // To leave out more, append an Exclusion to Options.Exclude and change none before it: then
 // a State that was saved with those before is accepted, and no other one is.
 type Exclusion struct {
@@ -28,8 +32,11 @@ type Exclusion struct {
 	// Leaves are samples wherever they turn up in a composition. Loader.Which tells them.
 	Leaves []Leaf
 	// Files excludes all samples whose Origin has one of these as its File. At least one
-	// dataset must be a Locator.
+	// dataset must be a Locator, and the samples of a Stream be Located.
 	Files []string
+	// Origins are samples of a Stream whose Origin is exactly one of these: as Loader.Trace,
+	// Skipped or an error tells it.
+	Origins []Origin
 	// Steps are jumped over: all that begin in one of the spans. Rows of another step which
 	// reaches into a span, because batches have another size than when the span was made,
 	// are filled as those of excluded samples are.
@@ -41,6 +48,7 @@ type exclusions struct {
 	samples map[int]struct{}
 	leaves  map[Leaf]struct{}
 	files   map[string]struct{}
+	origins map[Origin]struct{}
 	steps   []Span   // in order and apart from each other
 	digests []uint64 // of the first 0, 1 and so on of Options.Exclude
 }
@@ -48,6 +56,7 @@ type exclusions struct {
 func newExclusions() *exclusions {
 	return &exclusions{
 		samples: make(map[int]struct{}), leaves: make(map[Leaf]struct{}), files: make(map[string]struct{}),
+		origins: make(map[Origin]struct{}),
 		digests: []uint64{0},
 	}
 }
@@ -86,6 +95,7 @@ func (l *Loader) checkExclusion(option string, e Exclusion) error {
 		n := l.leaves[leaf.Source].Len()
 		wrong.check(leaf.Index >= 0 && leaf.Index < n, option+".Leaves", leaf, fmt.Sprintf("an Index of 0 to %d", n-1))
 	}
+	wrong.check(len(e.Origins) == 0, option+".Origins", e.Origins, "none: they are for a Stream, and a Dataset's samples have an index")
 	located := slices.ContainsFunc(l.leaves, func(ds Dataset) bool { _, ok := ds.(Locator); return ok })
 	wrong.check(located || len(e.Files) == 0, option+".Files", e.Files, "none, since no dataset is a Locator")
 	wrong.check(!slices.Contains(e.Files, ""), option+".Files", "an empty name", "names of files")
@@ -113,13 +123,21 @@ func (l *Loader) emptied() error {
 	var wrong mistakes
 	for _, s := range l.excluded.steps {
 		for _, epoch := range [...]int{s.From.Epoch, min(s.From.Epoch+1, s.To.Epoch), s.To.Epoch} {
-			if epoch <= last && l.split.left(Cursor{Epoch: epoch}) == 0 {
+			if epoch <= last && l.emptyEpoch(epoch) {
 				wrong.check(false, "Exclude", s, fmt.Sprintf("a step left in epoch %d: Seek goes on behind an epoch", epoch))
 				break
 			}
 		}
 	}
 	return wrong.err()
+}
+
+// emptyEpoch reports whether it is known that an epoch has no step.
+func (l *Loader) emptyEpoch(epoch int) bool {
+	if l.stream != nil {
+		return l.split.rest(Cursor{Epoch: epoch}) == 0
+	}
+	return l.split.left(Cursor{Epoch: epoch}) == 0
 }
 
 // add excludes what e says; its samples are of so many.
@@ -129,8 +147,11 @@ func (x *exclusions) add(e Exclusion, samples int64) {
 	})
 	own := slices.Compact(slices.Sorted(slices.Values(e.Samples)))
 	files := slices.Compact(slices.Sorted(slices.Values(e.Files)))
+	origins := slices.Compact(slices.SortedFunc(slices.Values(e.Origins), func(a, b Origin) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Record, b.Record))
+	}))
 	steps := merged(e.Steps, samples)
-	x.digests = append(x.digests, digest(x.digests[len(x.digests)-1], own, slices.Compact(leaves), files, steps))
+	x.digests = append(x.digests, digest(x.digests[len(x.digests)-1], own, slices.Compact(leaves), files, origins, steps))
 
 	for _, sample := range own {
 		x.samples[sample] = struct{}{}
@@ -140,6 +161,9 @@ func (x *exclusions) add(e Exclusion, samples int64) {
 	}
 	for _, file := range files {
 		x.files[file] = struct{}{}
+	}
+	for _, origin := range origins {
+		x.origins[origin] = struct{}{}
 	}
 	x.steps = merged(append(steps, x.steps...), samples)
 }
@@ -171,7 +195,7 @@ func merged(spans []Span, samples int64) (all []Span) {
 
 // digest is a hash of an exclusion behind others, never 0. It is part of a State, and must
 // stay the same.
-func digest(others uint64, samples []int, leaves []Leaf, files []string, steps []Span) uint64 {
+func digest(others uint64, samples []int, leaves []Leaf, files []string, origins []Origin, steps []Span) uint64 {
 	h := mix.Hash(others, uint64(len(samples)), uint64(len(leaves)), uint64(len(files)), uint64(len(steps)))
 	for _, sample := range samples {
 		h = mix.Hash(h, uint64(sample))
@@ -179,11 +203,21 @@ func digest(others uint64, samples []int, leaves []Leaf, files []string, steps [
 	for _, leaf := range leaves {
 		h = mix.Hash(h, uint64(leaf.Source), uint64(leaf.Index))
 	}
-	for _, file := range files {
+	name := func(file string) {
 		h = mix.Hash(h, uint64(len(file)))
 		for _, c := range []byte(file) {
 			h = mix.Hash(h, uint64(c))
 		}
+	}
+	for _, file := range files {
+		name(file)
+	}
+	if len(origins) > 0 {
+		h = mix.Hash(h, uint64(len(origins)))
+	}
+	for _, origin := range origins {
+		name(origin.File)
+		h = mix.Hash(h, uint64(origin.Offset), uint64(origin.Record))
 	}
 	for _, s := range steps {
 		h = mix.Hash(h, uint64(s.From.Epoch), uint64(s.From.Position), uint64(s.To.Epoch), uint64(s.To.Position))

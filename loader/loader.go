@@ -85,9 +85,14 @@ func NewIterable(it Iterable, batchSize int, o Options) (*Loader, error) {
 	}
 	l, err := newLoader(it.Fields(), batchSize, o)
 	err = errors.Join(err, incomplete(it), o.forStreams("an Iterable"), o.inOrder("an Iterable"))
-	if o.ReadTimeout > 0 {
-		err = errors.Join(err, &OptionError{Option: "ReadTimeout", Value: o.ReadTimeout, Want: "0: it is for a Dataset or a Stream"})
+	refuse := func(bad bool, option string, value any, want string) {
+		if bad {
+			err = errors.Join(err, &OptionError{Option: option, Value: value, Want: want + ": it is for a Dataset or a Stream"})
+		}
 	}
+	refuse(o.ReadTimeout > 0, "ReadTimeout", o.ReadTimeout, "0")
+	refuse(len(o.BatchSizes) > 0, "BatchSizes", o.BatchSizes, "empty")
+	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
 	if once != nil && o.Epochs > 1 {
 		err = errors.Join(err, &OptionError{Option: "Epochs", Value: o.Epochs, Want: "0 or 1: FromSeq gives its samples once, FromSeqFunc in every epoch"})
 	}
@@ -189,7 +194,7 @@ func (l *Loader) Batches() (n int, known bool) { return l.BatchesFrom(Cursor{}) 
 // known. It panics for a cursor that no epoch has.
 func (l *Loader) BatchesFrom(at Cursor) (n int, known bool) {
 	if l.options.Steps > 0 && at.Epoch >= 0 && at.Position >= 0 {
-		return int(l.stepsFrom(at.Position)), true
+		return int(l.split.rest(at)), true
 	}
 	if !l.known {
 		return 0, false
@@ -201,10 +206,11 @@ func (l *Loader) BatchesFrom(at Cursor) (n int, known bool) {
 	return int(l.split.left(at)), true
 }
 
-// Samples is the number of samples in an epoch over all ranks, where it is known.
+// Samples is the number of samples in the first epoch over all ranks, where it is known. It is
+// that of every epoch, unless a Stream has Options.Steps and Options.BatchSizes.
 func (l *Loader) Samples() (n int64, known bool) {
-	if steps := l.options.Steps; steps > 0 {
-		return int64(steps) * l.split.global(), true
+	if l.split.fixed > 0 {
+		return l.split.length(0), true
 	}
 	if !l.known {
 		return 0, false

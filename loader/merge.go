@@ -25,8 +25,9 @@ type merger struct {
 	track   *track
 
 	begin   Cursor // of the epoch, or where the run began in it
-	made    int    // batches since
-	given   int64  // samples since
+	made    int    // batches since, and steps that were jumped over
+	given   int64  // samples since, jumped ones too
+	full    int    // rows of the batch under way when it is full
 	skipped int    // samples left out in the epoch, those before begin too
 	pending []pending
 }
@@ -144,7 +145,10 @@ func (m *merger) skip(s *shard, e *entry) bool {
 // flow fills batches as the samples come, until the epoch ends. It reports whether the run
 // goes on.
 func (m *merger) flow(ctx context.Context) bool {
-	for left := m.run.loader.stepsFrom(m.begin.Position); left > 0; {
+	if !m.leap(ctx) {
+		return false
+	}
+	for left := m.run.loader.split.rest(m.after()); left > 0; {
 		s, ok := m.next(ctx)
 		e := &m.entry
 		switch {
@@ -160,28 +164,30 @@ func (m *merger) flow(ctx context.Context) bool {
 				m.refuse(ctx, m.failure(s, err))
 				return false
 			}
+			if m.batch != nil && !m.close(ctx, false) {
+				return false
+			}
 			continue
 		}
 		if !m.take(ctx, s, e) {
 			return false
 		}
-		if m.rows == m.run.loader.layout.batch {
-			left--
-			m.close(left == 0)
+		if m.rows == m.full {
+			if left--; !m.close(ctx, left == 0) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// flush delivers the rows that there are.
+// flush reports why the rows that there are can't be delivered now.
 func (m *merger) flush() error {
 	switch l := m.run.loader; {
 	case l.split.ranks > 1:
 		return flushedBy(l.split.ranks)
 	case l.options.Steps > 0:
 		return fmt.Errorf("%w under Options.Steps, where every batch is full", errFlush)
-	case m.batch != nil:
-		m.close(false)
 	}
 	return nil
 }
@@ -200,13 +206,17 @@ func (m *merger) take(ctx context.Context, s *shard, e *entry) bool {
 
 // startAt opens a batch whose first row is at a position.
 func (m *merger) startAt(ctx context.Context, at int64) bool {
+	m.full = m.size()
 	return m.start(ctx, Filled{Epoch: m.begin.Epoch, Batch: m.number(), Position: at, After: m.after()})
 }
 
-// number is that of the next batch in its epoch.
-func (m *merger) number() int {
-	return int(m.begin.Position/m.run.loader.split.global()) + m.made
+// size is how many rows the next batch has when it is full.
+func (m *merger) size() int {
+	return int(m.run.loader.split.size(m.begin.Epoch, m.after().Position))
 }
+
+// number is that of the next batch in its epoch.
+func (m *merger) number() int { return m.run.loader.split.number(m.begin) + m.made }
 
 // after is the place behind the samples taken.
 func (m *merger) after() Cursor {
@@ -218,14 +228,62 @@ func (m *merger) after() Cursor {
 	return at
 }
 
-// close lets the batch go.
-func (m *merger) close(last bool) {
+// close lets the batch go. It reports whether the run goes on.
+func (m *merger) close(ctx context.Context, last bool) bool {
 	m.given += int64(m.rows)
 	m.made++
+	m.batch.filled.LastOfEpoch = last
+	failed, ok := m.jump(ctx)
 	after := m.after()
 	m.track.pass(m.run.loader.normalize(after), m.shards)
-	m.batch.filled.LastOfEpoch = last
 	m.seal(after)
+	if failed != nil {
+		m.refuse(ctx, failed)
+	}
+	return ok
+}
+
+// leap is jump at the beginning of an epoch, or of the run.
+func (m *merger) leap(ctx context.Context) bool {
+	failed, ok := m.jump(ctx)
+	if failed != nil {
+		m.refuse(ctx, failed)
+	}
+	return ok
+}
+
+// jump takes the samples of the steps that Options.Exclude jumps over, and drops them. It
+// reports whether the run goes on.
+func (m *merger) jump(ctx context.Context) (failed *Error, ok bool) {
+	l := m.run.loader
+	from := m.after()
+	to := l.split.jump(from)
+	if to == from.Position {
+		return nil, true
+	}
+	to = min(to, l.split.length(from.Epoch))
+	if m.batch != nil {
+		m.hand(false) // what is jumped over may take its time
+	}
+	number := l.split.number(from)
+	for at := from; at.Position < to; at = m.after() {
+		s, ok := m.next(ctx)
+		switch e := &m.entry; {
+		case !ok:
+			return nil, false
+		case s == nil:
+			return nil, true
+		case e.kind == aFailure:
+			return m.failure(s, e.err), false
+		case e.kind == aSample:
+			s.taken.given-- // it is discarded at its own position
+			m.discard(s, e)
+			s.taken.given++
+			m.given++
+		}
+	}
+	m.made += l.split.number(m.after()) - number
+	return nil, true
 }
 
 // finish deals with what is left over when all shards have ended. It reports whether the
@@ -243,8 +301,7 @@ func (m *merger) finish(ctx context.Context) bool {
 	case m.batch == nil:
 		return true
 	case l.options.Last != Drop:
-		m.close(false)
-		return true
+		return m.close(ctx, false)
 	case first:
 		m.refuse(ctx, m.outcome(fmt.Errorf("%w: the shards gave %d, %s", ErrTooFewSamples, m.rows, l.split.takes())))
 		return false

@@ -24,10 +24,15 @@ func NewStream(s Stream, batchSize int, o Options) (*Loader, error) {
 		return nil, err
 	}
 	l.stream, l.shards, l.merger = s, shards, newMerger
-	l.split.samples = maxSamples
+	l.split.samples, l.split.fixed = maxSamples, int64(o.Steps)
 	l.fingerprint = fingerprint(s, l.layout)
-	l.single, err = NewLayout(s.Fields(), 1)
-	return l, err
+	if l.single, err = NewLayout(s.Fields(), 1); err != nil {
+		return nil, err
+	}
+	if err := l.excludeRecords(); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // sharded reports what a Stream of so many shards can't have.
@@ -43,10 +48,20 @@ func (o Options) sharded(shards, batchSize int) error {
 		fmt.Sprintf("at most %d, the number of shards: a shard is read by one rank", shards))
 	refuse(o.Shard.Count > 1 && o.Steps == 0 && o.Agree == nil, "Steps", o.Steps,
 		fmt.Sprintf("1 or more, or else Agree, with %d ranks, which must make equally many steps", o.Shard.Count))
-	most := int64(maxSamples) / int64(max(batchSize, 1)) / int64(max(o.Shard.Count, 1))
+	refuse(len(o.BatchSizes) > 0 && o.Steps == 0 && o.Epochs != 1, "BatchSizes", o.BatchSizes,
+		"empty, or Steps 1 or more, or Epochs 1: nobody knows how many samples lie before a later epoch")
+	refuse(len(o.BatchSizes) > 0 && o.uneven(), "BatchSizes", o.BatchSizes, "empty, or Steps 1 or more, or Last Drop: "+unevenRanks)
+	_, largest := o.scheduled(batchSize)
+	most := int64(maxSamples) / int64(max(largest, 1)) / int64(max(o.Shard.Count, 1))
 	refuse(int64(o.Steps) > most, "Steps", o.Steps, fmt.Sprintf("at most %d", most))
 	return errors.Join(errs...)
 }
+
+// uneven reports whether the ranks of a Stream may have given unequally many samples behind a
+// step.
+func (o Options) uneven() bool { return o.Shard.Count > 1 && o.Steps == 0 && o.Last != Drop }
+
+const unevenRanks = "the last batches of ranks are of unequal sizes under Exact, and have no common position"
 
 // inOrder reports options that need random access.
 func (o Options) inOrder(data string) error {
@@ -59,8 +74,6 @@ func (o Options) inOrder(data string) error {
 	refuse(o.Shuffle, "Shuffle", o.Shuffle, "false")
 	refuse(o.Last == Pad, "Last", o.Last, "Keep, Drop or Exact")
 	refuse(o.OnError == Substitute, "OnError", o.OnError, "another policy")
-	refuse(len(o.BatchSizes) > 0, "BatchSizes", o.BatchSizes, "empty")
-	refuse(len(o.Exclude) > 0, "Exclude", o.Exclude, "empty")
 	return errors.Join(errs...)
 }
 
@@ -77,17 +90,6 @@ func (o Options) forStreams(data string) error {
 	refuse(o.Steps > 0, "Steps", o.Steps, "0")
 	refuse(o.Agree != nil, "Agree", "a function", "nil")
 	return errors.Join(errs...)
-}
-
-// stepsFrom is how many steps of a Stream's epoch are left at a position, more than there
-// will ever be where Options.Steps does not say.
-func (l *Loader) stepsFrom(position int64) int64 {
-	if l.options.Steps == 0 {
-		return maxSamples
-	}
-	global := l.split.global()
-	left := max(int64(l.options.Steps)*global-position, 0)
-	return left/global + min(left%global, 1)
 }
 
 // Shards is the number of a Stream's shards that this rank reads, 0 of other data. Each Run

@@ -94,8 +94,10 @@ type Options struct {
 	// are free. So the training loop and the goroutines that wait for the device find a
 	// processor, and none is unused. Any other number is used as it is.
 	Workers int
-	// BatchSizes changes the batch size as training goes on, for a Dataset: that of New holds
-	// up to the first of them. They ascend by their Sample. Memory is for the largest.
+	// BatchSizes changes the batch size as training goes on: that of New or NewStream holds
+	// up to the first of them. They ascend by their Sample. Memory is for the largest. A Stream
+	// needs Steps or Epochs 1, because nobody knows how many samples lie before a later epoch;
+	// with several ranks Steps or Drop, since under Exact their last batches are unequal.
 	BatchSizes []SizeFrom
 	// Last says what becomes of samples that do not fill the last batch. With
 	// several ranks it must be Drop, Exact or, for a Dataset, Pad; under Steps every batch is
@@ -110,8 +112,8 @@ type Options struct {
 	// Cursor, so that an epoch that is left and resumed has the same limit; see
 	// State.Substituted for other processes.
 	MaxSubstituted int
-	// Exclude leaves out samples and steps, of a Dataset only. It is a list so that it can
-	// grow: see Exclusion.
+	// Exclude leaves out samples and steps, of a Dataset or a Stream. It is a list so that it
+	// can grow: see Exclusion.
 	Exclude []Exclusion
 	// ReadTimeout is how long a Read of a Dataset, or the encode function of a Stream, may
 	// take for a sample. Then its context is cancelled, and the sample has failed with a

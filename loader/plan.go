@@ -14,6 +14,9 @@ type plan struct {
 	sizes []SizeFrom
 	// jumped is what no step begins in, in order and apart from each other.
 	jumped []Span
+	// fixed is how many steps an epoch of a Stream has, 0 if that is not stated. Then an epoch
+	// has as many samples as they take.
+	fixed int64
 }
 
 // step returns where the first step from a place on begins, and the split that is in force
@@ -107,6 +110,9 @@ func (p *plan) resized(epoch int, position int64) int64 {
 // before is the number of samples in the epochs before one, or the largest number if that
 // is too small.
 func (p *plan) before(epoch int) int64 {
+	if p.fixed > 0 {
+		return p.taken(epoch)
+	}
 	high, low := bits.Mul64(uint64(epoch), uint64(p.samples))
 	if high != 0 || low > math.MaxInt64 {
 		return math.MaxInt64

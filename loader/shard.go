@@ -181,6 +181,10 @@ func (s *shard) samples(ctx context.Context) bool {
 		}
 		failures = 0
 		s.read++
+		if s.run.loader.excluded.record(sample) {
+			s.discard(ctx, sample)
+			continue
+		}
 		if s.scratch != nil {
 			if sample, ok = s.encode(ctx, sample); !ok {
 				return false
@@ -280,7 +284,7 @@ func (s *shard) fail(ctx context.Context, err error) {
 func (s *shard) discard(ctx context.Context, sample Encoder) {
 	d := s.run.disposal
 	at := s.at()
-	d.add(sample, s.pass, int(at/s.run.loader.split.global()), at)
+	d.add(sample, s.pass, s.run.loader.split.number(Cursor{Position: at}), at)
 	if !d.crowded() {
 		return
 	}

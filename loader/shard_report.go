@@ -6,7 +6,7 @@ import "time"
 func (s *shard) failure(stage string, err error, origin Origin) *Error {
 	at := s.at()
 	return &Error{
-		Epoch: s.pass, Batch: int(at / s.run.loader.split.global()), Sample: int(at), Position: at,
+		Epoch: s.pass, Batch: s.run.loader.split.number(Cursor{Position: at}), Sample: int(at), Position: at,
 		Shard: s.number, Origin: origin, Stage: stage, Err: err,
 	}
 }
@@ -46,7 +46,7 @@ func (s *shard) suspect() (suspect, bool) {
 	}
 	at := s.position.at()
 	who := suspect{
-		epoch: int(s.run.dispatcher.epoch.Load()), number: int(at / s.run.loader.split.global()),
+		epoch: int(s.run.dispatcher.epoch.Load()), number: s.run.loader.split.number(Cursor{Position: at}),
 		sample: int(at), position: at, shard: s.number + 1, stage: *stage, goroutine: s.goroutine.Load(),
 	}
 	if s.limit != nil && *stage == StageEncode {

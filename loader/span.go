@@ -30,6 +30,16 @@ func (l *Loader) checkSpan(s Span) error {
 			return err
 		}
 	}
+	return l.checkPlaces(s)
+}
+
+// checkPlaces reports what is wrong with a span's places whatever the data has there.
+func (l *Loader) checkPlaces(s Span) error {
+	for _, at := range [...]Cursor{s.From, s.To} {
+		if at.Epoch < 0 || at.Epoch > maxEpoch || !l.split.holds(at.Position) {
+			return &StateError{Field: "Cursor", Got: at, Want: fmt.Sprintf("an epoch of 0 to %d and a position of 0 to %d", maxEpoch, l.split.samples)}
+		}
+	}
 	if end := l.options.Epochs; end > 0 && s.To.compare(Cursor{Epoch: end}) > 0 {
 		return &StateError{Field: "Cursor", Got: s.To, Want: fmt.Sprintf("a place in the %d epochs of Options.Epochs", end)}
 	}

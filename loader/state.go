@@ -248,7 +248,7 @@ func (l *Loader) normalize(at Cursor) Cursor {
 	if l.known && l.split.holds(at.Position) && l.split.left(at) == 0 {
 		return Cursor{Epoch: at.Epoch + 1}
 	}
-	if l.options.Steps > 0 && at.Position > 0 && l.stepsFrom(at.Position) == 0 {
+	if l.split.fixed > 0 && at.Position > 0 && l.split.rest(at) == 0 {
 		return Cursor{Epoch: at.Epoch + 1, track: at.track} // the sequence goes on
 	}
 	return at

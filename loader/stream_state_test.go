@@ -15,6 +15,7 @@ import (
 
 func TestEachOptionOfAStreamOutOfRangeIsNamed(t *testing.T) {
 	agree := func(_ context.Context, rows int, _ error) (int, int, error) { return rows, rows, nil }
+	sizes := []loader.SizeFrom{{Sample: 8, BatchSize: 2}}
 	for name, c := range map[string]struct {
 		shards int
 		o      loader.Options
@@ -30,9 +31,21 @@ func TestEachOptionOfAStreamOutOfRangeIsNamed(t *testing.T) {
 		"endless steps":          {3, loader.Options{Steps: math.MaxInt}, []string{"Steps"}, ""},
 		"negative skips":         {3, loader.Options{Skips: true, MaxSkipped: -1}, []string{"MaxSkipped"}, ""},
 		"a limit without":        {3, loader.Options{MaxSkipped: 1}, []string{"MaxSkipped"}, ""},
-		"random access": {3, loader.Options{Shuffle: true, Last: loader.Pad, OnError: loader.Substitute,
-			BatchSizes: []loader.SizeFrom{{Sample: 8, BatchSize: 2}}, Exclude: []loader.Exclusion{{Samples: []int{1}}}},
-			[]string{"Shuffle", "Last", "OnError", "BatchSizes", "Exclude"}, "a Stream has no random access"},
+		"random access": {3, loader.Options{Shuffle: true, Last: loader.Pad, OnError: loader.Substitute},
+			[]string{"Shuffle", "Last", "OnError"}, "a Stream has no random access"},
+		"sizes of later epochs": {3, loader.Options{BatchSizes: sizes}, []string{"BatchSizes"}, "nobody knows how many samples lie before a later epoch"},
+		"sizes of uneven ranks": {3, loader.Options{BatchSizes: sizes, Epochs: 1, Last: loader.Exact, Shard: loader.Shard{Count: 2}, Agree: agree},
+			[]string{"BatchSizes"}, "have no common position"},
+		"excluded numbers": {3, loader.Options{Exclude: []loader.Exclusion{{}, {Samples: []int{1}, Leaves: []loader.Leaf{{}}}}},
+			[]string{"Exclude[1].Samples", "Exclude[1].Leaves"}, "a Stream's samples have no index"},
+		"excluded nowhere": {3, loader.Options{Exclude: []loader.Exclusion{{Files: []string{""}, Origins: []loader.Origin{{}}}}},
+			[]string{"Exclude[0].Files", "Exclude[0].Origins"}, "names of files"},
+		"excluded steps of uneven ranks": {3, loader.Options{Exclude: []loader.Exclusion{{Steps: []loader.Span{{}}}}, Last: loader.Exact, Shard: loader.Shard{Count: 2}, Agree: agree},
+			[]string{"Exclude[0].Steps"}, "have no common position"},
+		"excluded steps the wrong way round": {3, loader.Options{Exclude: []loader.Exclusion{{Steps: []loader.Span{{From: loader.Cursor{Epoch: 1}}}}}},
+			[]string{"Exclude[0].Steps"}, "a place before"},
+		"all steps excluded": {3, loader.Options{Steps: 2, Exclude: []loader.Exclusion{{Steps: []loader.Span{{To: loader.Cursor{Position: 8}}}}}},
+			[]string{"Exclude"}, "a step left in epoch 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loader.NewStream(shardsOf{&cut{}, c.shards}, 4, c.o)

@@ -21,12 +21,16 @@ type Sample struct {
 	// dataset is a Locator.
 	Leaf   Leaf
 	Origin Origin
+	// Shard is the shard of a Stream that the sample is of, and Pass its pass; see Trace.
+	// Index, Excluded and Leaf have -1 then. Both are 0 of a Dataset.
+	Shard, Pass int
 }
 
 // Which tells what the steps of a span are made of, over all ranks: step by step, rank by
 // rank, row by row. No data is read, because the order is a function of the seed, the
 // epoch and the position. So it can't know which samples failed and were substituted:
-// that is in Filled.Substituted. Candidates tells by which they would be.
+// that is in Filled.Substituted. Candidates tells by which they would be. Trace is for a
+// Stream.
 //
 // The error is a *StateError for a span outside the data, and an *OptionError for samples
 // without random access. What Part and Origin of the dataset panic with goes through.
