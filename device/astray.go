@@ -14,9 +14,11 @@ import (
 // minds. Nobody who captures a step means it, so it is refused here.
 
 // bodies are those of the captures of a device. While there are none a call pays for one
-// atomic load.
+// atomic load. While there are, calls on captured streams pay for a question to the driver,
+// and others for one to the runtime: who is it that calls?
 type bodies struct {
-	active atomic.Int32
+	active  atomic.Int32
+	spoiled atomic.Int32 // of those, with a call that was refused
 
 	mu   sync.Mutex
 	list []*body
@@ -43,15 +45,15 @@ func (bs *bodies) end(b *body) error {
 	defer bs.mu.Unlock()
 	bs.list = slices.DeleteFunc(bs.list, func(o *body) bool { return o == b })
 	bs.active.Add(-1)
+	if b.astray != nil {
+		bs.spoiled.Add(-1)
+	}
 	return b.astray
 }
 
 // own is why the capture of the calling goroutine fails, nil if it doesn't yet; false if
 // the goroutine captures nothing.
 func (bs *bodies) own() (astray error, capturing bool) {
-	if bs.active.Load() == 0 {
-		return nil, false
-	}
 	who := goid.Current()
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -70,6 +72,7 @@ func (bs *bodies) spoil(err error) {
 	for _, b := range bs.list {
 		if b.owner == who && b.astray == nil {
 			b.astray = err
+			bs.spoiled.Add(1)
 		}
 	}
 }
@@ -80,25 +83,31 @@ func (s *Stream) submits(op string) error {
 	if err := s.open(op); err != nil {
 		return err
 	}
-	before, capturing := s.dev.bodies.own()
+	return s.within(op)
+}
+
+// within refuses op, by a goroutine that captures, on a stream that isn't captured.
+func (s *Stream) within(op string) error {
+	bs := &s.dev.bodies
+	if bs.active.Load() == 0 {
+		return nil
+	}
+	captured, asked := s.Capturing()
+	if captured && bs.spoiled.Load() == 0 {
+		return nil
+	}
+	before, capturing := bs.own()
 	switch {
 	case !capturing:
 		return nil
 	case before != nil:
 		return s.spoilt(op, before)
+	case captured || asked != nil:
+		return asked
 	}
-	return s.astray(op)
-}
-
-// astray refuses op, by a goroutine that captures, on a stream that isn't captured.
-func (s *Stream) astray(op string) error {
-	captured, err := s.Capturing()
-	if err != nil || captured {
-		return err
-	}
-	err = &Error{Op: op, Device: s.dev.name, Err: CaptureUnsupported, Hint: fmt.Sprintf(
+	err := &Error{Op: op, Device: s.dev.name, Err: CaptureUnsupported, Hint: fmt.Sprintf(
 		"stream %q is not captured, so that this would happen now and at no launch of the graph: use the captured stream, or wait for an event that is recorded in it", s.name)}
-	s.dev.bodies.spoil(err)
+	bs.spoil(err)
 	return err
 }
 

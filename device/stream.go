@@ -147,10 +147,7 @@ func (s *Stream) Wait(e *Event) error {
 		if err := s.dev.drv.Wait(s.h, e.h); err != nil {
 			return err
 		}
-		if _, capturing := s.dev.bodies.own(); !capturing {
-			return nil
-		}
-		return s.astray("Wait") // it is captured by now, if e is
+		return s.within("Wait") // it is captured by now, if e is
 	}
 	peer, ok := s.dev.peer(e.dev)
 	if !ok {
