@@ -75,8 +75,8 @@ type trial struct {
 
 const (
 	unloaded    = 500.0
-	growth      = 1.3 // from rate to rate, until one is too high
-	refinements = 4
+	growth      = 1.5 // from rate to rate, until one is too high
+	refinements = 5
 	attempts    = 2 // a rate counts if it holds once: other programs disturb some
 )
 

@@ -31,6 +31,21 @@ func TestGPULossesStayNearTheCPUs(t *testing.T) {
 	require.Equal(t, last.Losses, inParts.Losses, "and so does a step in two parts")
 }
 
+// TestGPUScoresAreNearTheCPUs needs a GPU.
+func TestGPUScoresAreNearTheCPUs(t *testing.T) {
+	o := Options{Inputs: 100, Classes: 10, MaxBatch: 64, Hidden: []int{129, 33}, Seed: 1}
+	pixels, _ := samples(1, 64, o.Inputs, o.Classes)
+	scores := func(r *kerneltest.Rig, n int) []float32 {
+		net, out := newNetwork(t, r, o), r.Alloc(n*o.Classes*4)
+		require.NoError(t, net.Predict(r.Stream, out, r.Upload(pixels[:n*o.Inputs]), n))
+		return dtype.As[float32](r.Download(out))
+	}
+	gpu, cpu := kerneltest.CUDA(t), kerneltest.CPU(t)
+	for _, n := range []int{1, 2, 31, 64} {
+		require.InDeltaSlice(t, scores(cpu, n), scores(gpu, n), 1e-3, "%d samples", n)
+	}
+}
+
 // TestElementwiseKernelsAgree needs a GPU: what has no reduction is equal to the
 // last bit.
 func TestElementwiseKernelsAgree(t *testing.T) {
