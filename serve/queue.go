@@ -92,7 +92,10 @@ func newQueue[Req, Resp any](c checks, maxBatch int, m Model[Req, Resp], o Optio
 		row.CopyFrom(e.row)
 		return nil
 	})
-	ld, err := loader.NewIterable(data, maxBatch, loader.Options{Epochs: 1, GracePeriod: q.line.options.Prefetch.CloseTimeout})
+	ld, err := loader.NewIterable(data, maxBatch, loader.Options{
+		Epochs: 1, GracePeriod: q.grace(),
+		Workers: max(2, runtime.GOMAXPROCS(0)/4), // all that they do is to copy rows
+	})
 	return q, ld, err
 }
 

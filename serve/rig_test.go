@@ -183,3 +183,5 @@ func modelled(in, out time.Duration) cpu.Options {
 		return 0
 	}}}
 }
+
+const tokens = dtype.Int32

@@ -12,12 +12,10 @@ type visit[Req, Resp any] struct {
 	entry
 	q       *Queue[Req, Resp]
 	scratch *loader.Scratch
+	origin  loader.Row // where scratch has its random numbers from: the same for every request
 	req     Req
 	resp    Resp
 }
-
-// firstRow is where a Scratch has its random numbers from: the same for every request.
-var firstRow loader.Row
 
 // visit is a new one, for a request.
 func (q *Queue[Req, Resp]) visit(ctx context.Context, req Req) (*visit[Req, Resp], error) {
@@ -65,7 +63,7 @@ func (v *visit[Req, Resp]) run() {
 }
 
 func (v *visit[Req, Resp]) encode() error {
-	v.row = v.scratch.Begin(&firstRow)
+	v.row = v.scratch.Begin(&v.origin)
 	if err := v.q.model.Encode(v.ctx, v.req, v.row); err != nil {
 		return err
 	}
