@@ -29,7 +29,8 @@ import (
 // it is that sample's turn, and a sample that has moved up is delivered as it was encoded.
 //
 // A live source that has no other sample for now yields Flush, beside any value: then a batch
-// that is not full is delivered with what it has, and nobody waits for more.
+// that is not full is delivered with what it has, and nobody waits for more. Channel does
+// that for a channel.
 //
 // The source ends with its iterator, or with Loader.Close, which
 // prefetch.Prefetcher.Close calls; then the iterator's yield returns false. The iterator

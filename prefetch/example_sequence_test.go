@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
@@ -87,14 +88,8 @@ func Example_channel() {
 		requests <- request
 	}
 	close(requests)
-	source := loader.FromSeq(number, func(yield func(string, error) bool) {
-		for request := range requests {
-			if !yield(request, nil) {
-				return
-			}
-		}
-	}, parse)
-	ld, err := loader.NewIterable(source, 2, loader.Options{Epochs: 1})
+	source := loader.FromSeq(number, loader.Channel(requests, time.Second), parse)
+	ld, err := loader.NewIterable(source, 2, loader.Options{})
 	check(err)
 	pf, err := prefetch.NewHost(ld, prefetch.Options{})
 	check(err)

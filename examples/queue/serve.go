@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"iter"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -25,36 +24,13 @@ type answer struct {
 	err error
 }
 
-// batched is the requests of a queue, and a Flush when the first of those that are not
-// delivered has waited for so long.
-func batched(queue <-chan request, wait time.Duration) iter.Seq2[request, error] {
-	return func(yield func(request, error) bool) {
-		var over <-chan time.Time
-		for {
-			select {
-			case r, ok := <-queue:
-				if !ok || !yield(r, nil) {
-					return
-				}
-				if over == nil {
-					over = time.After(wait)
-				}
-			case <-over:
-				over = nil
-				if !yield(request{}, loader.Flush) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// serve answers the requests of the queue until it is closed.
+// serve answers the requests of the queue until it is closed. None waits for others longer than
+// stated.
 func serve(ctx context.Context, queue <-chan request, wait time.Duration) error {
 	var asking sync.Map // who waits, by the number of the request
 	var last atomic.Int64
 	fields := []loader.Field{{Name: "number", DType: dtype.Int64}, {Name: "x", DType: dtype.Float64}}
-	data := loader.FromSeq(fields, batched(queue, wait), func(_ context.Context, r request, row *loader.Row) error {
+	data := loader.FromSeq(fields, loader.Channel(queue, wait), func(_ context.Context, r request, row *loader.Row) error {
 		x, err := strconv.ParseFloat(r.text, 64)
 		if err != nil {
 			r.to <- answer{err: err}
@@ -64,7 +40,7 @@ func serve(ctx context.Context, queue <-chan request, wait time.Duration) error 
 		asking.Store(number, r.to)
 		return errors.Join(loader.Write(row, "number", number), loader.Write(row, "x", x))
 	})
-	ld, err := loader.NewIterable(data, 4, loader.Options{Epochs: 1})
+	ld, err := loader.NewIterable(data, 4, loader.Options{})
 	if err != nil {
 		return err
 	}
