@@ -50,9 +50,10 @@ type shelved[T any] struct {
 }
 
 type cacheMark struct {
-	N    int64 `json:"n"`
-	From int64 `json:"from"` // items before At
-	At   raw   `json:"at"`
+	N      int64 `json:"n"`
+	Failed int64 `json:"failed,omitempty"` // records behind those items
+	From   int64 `json:"from"`             // items before At
+	At     raw   `json:"at"`
 }
 
 func (c *cache[T]) open(ctx context.Context, _ loader.Pass, shard int, mark []byte) (Reader[T], error) {
@@ -65,13 +66,14 @@ func (c *cache[T]) open(ctx context.Context, _ loader.Pass, shard int, mark []by
 			return nil, err
 		}
 		at, err := inner("Cache", m.At)
-		err = errors.Join(err, outside("Cache", "n", m.N, 0, math.MaxInt64), outside("Cache", "from", m.From, 0, m.N))
+		err = errors.Join(err, outside("Cache", "n", m.N, 0, math.MaxInt64), outside("Cache", "from", m.From, 0, m.N),
+			outside("Cache", "failed", m.Failed, 0, mostFailed))
 		if err != nil {
 			return nil, err
 		}
-		r.n, r.base = m.N, place{items: m.From, mark: at}
+		r.n, r.failed, r.base = m.N, int(m.Failed), place{items: m.From, mark: at}
 	}
-	if r.shelf.holds(r.n) {
+	if r.shelf.holds(r.n, r.failed) {
 		return r, nil
 	}
 	return r, r.begin(ctx)
@@ -85,17 +87,22 @@ type cached[T any] struct {
 	up      Reader[T] // nil as long as what is held is given
 	n       int64     // items given
 	failed  int       // failures given behind them
+	footing           // of up
 	base    place     // one of s that is known apart from the shelf's
 	pending []error   // failures that s has given since the last item
 	spoiled bool      // whether items are not to be held any more, since s could give others later
 	broken  error     // why s could not be opened
 }
 
-// holds reports whether the shelf has item n, or knows that there is none.
-func (s *shelf[T]) holds(n int64) bool {
+// holds reports whether the shelf has item n, or knows that there is none, and has so many
+// failures in front of it.
+func (s *shelf[T]) holds(n int64, failed int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.whole || n < int64(len(s.items))
+	if n < int64(len(s.items)) {
+		return failed <= len(s.items[n].failed)
+	}
+	return s.whole && n == int64(len(s.items)) && failed <= len(s.last)
 }
 
 // before is the last place up to item n: of the shelf, or p.
@@ -126,7 +133,11 @@ func (r *cached[T]) begin(ctx context.Context) error {
 				r.shelf.lose(err)
 			}
 		}
-		return passOver(ctx, "Cache", up, r.n-from.items)
+		if err := passOver(ctx, "Cache", up, r.n-from.items); err != nil || r.failed == 0 {
+			return err
+		}
+		r.spoiled = true // what comes is not all that is behind the item before
+		return passFailed(ctx, "Cache", up, int64(r.failed))
 	})
 	if err == nil {
 		r.up, r.base = up, from
@@ -150,13 +161,15 @@ func (r *cached[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error
 	if r.broken != nil {
 		return false, r.broken
 	}
-	if r.n-r.base.items >= placeEvery && len(r.pending) == 0 {
+	if r.n-r.base.items >= placeEvery && r.failed == 0 {
 		r.keepPlace()
 	}
 	switch ok, err = r.up.Next(ctx, item); {
 	case err == loader.Flush:
 	case err != nil:
-		r.failed++
+		if r.moved(r.failed > 0, r.up) {
+			r.failed++
+		}
 		r.pending = append(r.pending, err)
 		r.spoiled = r.spoiled || temporary(err) || ctx.Err() != nil
 	default:
@@ -248,12 +261,16 @@ func (r *cached[T]) AppendMark(dst []byte) ([]byte, error) {
 	if lost != nil {
 		return dst, lost
 	}
-	if r.failed > 0 {
-		return dst, loader.ErrNoMark
+	if err := r.footing.lost(); err != nil && r.failed > 0 {
+		return dst, err
 	}
 	from := r.shelf.before(r.n, r.base)
 	out := append(dst, `{"n":`...)
 	out = strconv.AppendInt(out, r.n, 10)
+	if r.failed > 0 {
+		out = append(out, `,"failed":`...)
+		out = strconv.AppendInt(out, int64(r.failed), 10)
+	}
 	out = append(out, `,"from":`...)
 	out = strconv.AppendInt(out, from.items, 10)
 	out = appendGiven(append(out, `,"at":`...), from.mark)

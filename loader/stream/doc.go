@@ -36,7 +36,7 @@
 //
 // A failure costs one record, and the one behind it is the next; or the reader is broken and
 // returns the error for ever. A panic in a function of the user's is the failure of the value
-// that it was called for. An operator that holds values back passes a failure on at once; right
-// behind one it may have no mark. loader.Flush is passed on at once too, and is not part of any
+// that it was called for. An operator that holds values back passes a failure on at once. Behind
+// one there is a mark where the reader below has one. loader.Flush is passed on at once too, and is not part of any
 // mark.
 package stream

@@ -16,14 +16,13 @@ import (
 // how many to read again.
 //
 // Items are counted. A record that failed is no item, but lies between two, or between the
-// last and the end: it is passed over again, whatever becomes of it then. Before the next item
-// or the end is known it is not counted, and there is no mark: it may be the failure of the
-// reader and not of a record. When an operator gives an item that must be known, which is so
-// where it has called next until it had something to give.
+// last and the end: it is passed over again, whatever becomes of it then. A failure is taken for
+// a record's if the reader's marks have moved since the failure before.
 type trail[T any] struct {
 	up     Reader[T]
 	items  int64 // how many have been read since the shard's beginning
-	failed int64 // how many records have failed behind the last item, as far as is known
+	failed int64 // how many records have failed behind the last item
+	footing
 	ended  bool
 	every  int64   // items between two places
 	places []place // the oldest first, at least one
@@ -77,7 +76,9 @@ func (t *trail[T]) next(ctx context.Context, item *Item[T]) (ok bool, err error)
 	switch {
 	case err == loader.Flush:
 	case err != nil:
-		t.failed++
+		if t.moved(t.failed > 0, t.up) {
+			t.failed++
+		}
 	case ok:
 		t.passed(t.failed)
 		t.items++
@@ -90,9 +91,14 @@ func (t *trail[T]) next(ctx context.Context, item *Item[T]) (ok bool, err error)
 
 // passed counts records that failed behind the last item.
 func (t *trail[T]) passed(n int64) {
-	if t.failed = 0; n > 0 {
-		t.gaps = append(t.gaps, gap{item: t.items, n: n})
+	if t.failed = 0; n == 0 {
+		return
 	}
+	if g := len(t.gaps); g > 0 && t.gaps[g-1].item == t.items { // which was passed over again
+		t.gaps[g-1].n += n
+		return
+	}
+	t.gaps = append(t.gaps, gap{item: t.items, n: n})
 }
 
 // keepPlace keeps the place where up stands, if it is one behind an item. The memory is that
@@ -150,7 +156,11 @@ func (t *trail[T]) appendTo(dst []byte) ([]byte, error) {
 		return dst, t.lost
 	}
 	if t.failed > 0 {
-		return dst, loader.ErrNoMark
+		if err := t.footing.lost(); err != nil {
+			return dst, err
+		}
+		defer t.unpass(len(t.gaps), t.failed)
+		t.passed(t.failed)
 	}
 	p := t.places[0]
 	out := append(dst, `"at":`...)
@@ -174,6 +184,15 @@ func (t *trail[T]) appendTo(dst []byte) ([]byte, error) {
 		out = append(out, ']')
 	}
 	return append(out, '}'), nil
+}
+
+// unpass undoes passed, where there were so many gaps before.
+func (t *trail[T]) unpass(gaps int, n int64) {
+	t.failed = n
+	if len(t.gaps) == gaps {
+		t.gaps[gaps-1].n -= n
+	}
+	t.gaps = t.gaps[:gaps]
 }
 
 // openTrail opens s at the place of m, and reads again what m says, which is given to each with
@@ -238,11 +257,21 @@ func (t *trail[T]) again(ctx context.Context, operator string, m trailMark, each
 
 // pass passes over n records that failed when they were first read.
 func (t *trail[T]) pass(ctx context.Context, operator string, n int64) error {
+	if err := passFailed(ctx, operator, t.up, n); err != nil {
+		return err
+	}
+	t.passed(n)
+	return nil
+}
+
+// passFailed passes over n records that failed when they were first read, whatever becomes of
+// them now.
+func passFailed[T any](ctx context.Context, operator string, up Reader[T], n int64) error {
 	var item Item[T]
 	for range n {
-		ok, err := t.up.Next(ctx, &item)
+		ok, err := up.Next(ctx, &item)
 		for err == loader.Flush {
-			ok, err = t.up.Next(ctx, &item)
+			ok, err = up.Next(ctx, &item)
 		}
 		if err == nil && !ok {
 			return &MarkError{Operator: operator, Err: errOtherData}
@@ -251,7 +280,6 @@ func (t *trail[T]) pass(ctx context.Context, operator string, n int64) error {
 			return err
 		}
 	}
-	t.passed(n)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/leat-go/leat/loader"
 )
@@ -42,23 +43,23 @@ type zipped[A, B, C any] struct {
 	shard int
 	// owed is how many records of b stand beside those of a that have failed.
 	owed int
-	// unsettled is set behind a failure: whether that has cost a record, the next call shows.
-	unsettled bool
-	ended     bool
-	uneven    error
+	footing
+	ended  bool
+	uneven error
 }
 
 type zipMark struct {
-	A raw `json:"a"`
-	B raw `json:"b"`
+	Owed int64 `json:"owed,omitempty"`
+	A    raw   `json:"a"`
+	B    raw   `json:"b"`
 }
 
 func openZip[A, B, C any](ctx context.Context, a Stream[A], b Stream[B], f func(context.Context, A, B) (C, error),
 	pass loader.Pass, shard int, mark []byte,
 ) (*zipped[A, B, C], error) {
 	var atA, atB []byte
+	var m zipMark
 	if mark != nil {
-		var m zipMark
 		err := parse("Zip", mark, &m)
 		if err != nil {
 			return nil, err
@@ -66,7 +67,7 @@ func openZip[A, B, C any](ctx context.Context, a Stream[A], b Stream[B], f func(
 		var errB error
 		atA, err = inner("Zip", m.A)
 		atB, errB = inner("Zip", m.B)
-		if err = errors.Join(err, errB); err != nil {
+		if err = errors.Join(err, errB, outside("Zip", "owed", m.Owed, 0, mostFailed)); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +75,7 @@ func openZip[A, B, C any](ctx context.Context, a Stream[A], b Stream[B], f func(
 	if err != nil {
 		return nil, err
 	}
-	z := &zipped[A, B, C]{f: f, a: readerA, shard: shard}
+	z := &zipped[A, B, C]{f: f, a: readerA, shard: shard, owed: int(m.Owed)}
 	return z, orClose(readerA, func() (err error) {
 		z.b, err = b.open(ctx, pass, shard, atB)
 		return err
@@ -112,9 +113,8 @@ func (z *zipped[A, B, C]) both(ctx context.Context) (ok bool, err error) {
 	}
 	okA, err := z.a.Next(ctx, &z.inA)
 	if err != nil {
-		if err != loader.Flush {
+		if err != loader.Flush && z.moved(z.owed > 0, z.a) {
 			z.owed++
-			z.unsettled = true
 		}
 		return false, err
 	}
@@ -125,10 +125,8 @@ func (z *zipped[A, B, C]) both(ctx context.Context) (ok bool, err error) {
 	}
 	okB, err := z.second(ctx)
 	if err != nil {
-		z.unsettled = true
 		return false, err
 	}
-	z.unsettled = false
 	switch {
 	case okA && okB:
 		return true, nil
@@ -151,10 +149,15 @@ func (z *zipped[A, B, C]) second(ctx context.Context) (ok bool, err error) {
 }
 
 func (z *zipped[A, B, C]) AppendMark(dst []byte) ([]byte, error) {
-	if z.unsettled || z.uneven != nil {
+	if z.uneven != nil {
 		return dst, loader.ErrNoMark
 	}
-	out, err := z.a.AppendMark(append(dst, `{"a":`...))
+	out := append(dst, '{')
+	if z.owed > 0 {
+		out = append(out, `"owed":`...)
+		out = append(strconv.AppendInt(out, int64(z.owed), 10), ',')
+	}
+	out, err := z.a.AppendMark(append(out, `"a":`...))
 	if err != nil {
 		return dst, err
 	}

@@ -59,15 +59,6 @@ func TestZipOfFailures(t *testing.T) {
 	require.Equal(t, 5, failures)
 	requireMarks(t, s, pass)
 	requireMarks(t, stream.Shuffle(s, 3), pass)
-
-	r, err := s.Open(ctx, pass, 0, nil)
-	require.NoError(t, err)
-	_, _, _ = next(ctx, r)
-	_, _, err = next(ctx, r)
-	require.ErrorIs(t, err, errBad)
-	_, err = r.AppendMark(nil)
-	require.ErrorIs(t, err, loader.ErrNoMark, "whether the failure cost a record is not known yet")
-	require.NoError(t, r.Close())
 	require.Zero(t, open.Load())
 }
 
