@@ -9,21 +9,27 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/cmd/leat/internal/probe"
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/auto"
+	"github.com/leat-go/leat/device/cuda"
+	"github.com/leat-go/leat/device/driver"
 )
 
 const aboutProbe = `
 leat probe measures the machine it stands on, the first GPU or else the CPU device:
 copies in and out by size, from pinned and from pageable memory, and both ways at
 once; what pinning and the calls of a pipeline cost; a copy beside a kernel; two
-matrix products on one stream and on two; and a pipeline of a stated batch and step
-at every depth. It says in plain words what that means. All data is random, and what
-arrives is compared with what was sent.
+matrix products on one stream and on two; kernels and copies on up to eight; what a
+stream's priority does; a graph's replay; a kernel that reads pinned memory; copies to
+another device; and a pipeline of a stated batch and step at every depth. It says in
+plain words what that means. All data is random, and what arrives is compared with
+what was sent.
 
 	leat probe
 	leat probe -device cpu
 	leat probe -compute 12ms -bytes 77MB
 	leat probe -json
+	leat probe -device cuda:0 -peer cuda:1
 
 On the CPU device the stated compute occupies the device and not the cores, as an
 accelerator's would.`
@@ -43,6 +49,7 @@ func runProbe(ctx context.Context, args []string, out io.Writer) (err error) {
 	o.PinBytes = 1 << 30
 	f.Var(&o.PinBytes, "pin-bytes", "`size` pinned to find what it costs")
 	f.DurationVar(&o.Time, "time", 15*time.Second, "`time` that the probe may take: what there is no time for is left out, and named")
+	peer := f.String("peer", "", "`name` of another device to copy to; empty for the next GPU, if there is one")
 	sides := numbers{256, 1024}
 	f.Var(&sides, "sides", "`sides` of the square matrices multiplied, multiples of 16")
 	err = parse(f, args)
@@ -58,11 +65,30 @@ func runProbe(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
+	if o.Peer, err = openPeer(dev, *peer); err != nil {
+		return err
+	}
+	if o.Peer != nil {
+		defer func() { err = errors.Join(err, o.Peer.Close()) }()
+	}
 	report, err := probe.Run(ctx, dev, time.Now(), o)
 	if err != nil {
 		return err
 	}
 	return c.print(out, report)
+}
+
+// openPeer opens the device of that name, or else the GPU behind dev, nil if there is none.
+func openPeer(dev *device.Device, name string) (*device.Device, error) {
+	if p := dev.Properties(); name == "" && p.Kind == "cuda" {
+		if gpus, err := cuda.List(); err == nil && len(gpus) > 1 {
+			name = driver.DeviceName(gpus[(p.Index+1)%len(gpus)])
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	return auto.Open(name)
 }
 
 // common are the flags of the commands that measure.

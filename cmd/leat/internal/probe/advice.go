@@ -2,7 +2,6 @@ package probe
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/leat-go/leat/cmd/leat/internal/units"
@@ -16,8 +15,10 @@ type Advice struct {
 	Bytes units.Bytes `json:"bytes_for_90_percent"`
 	// Depth is the least at which a step takes at most 2% longer than at the best.
 	Depth int `json:"depth"`
-	// Streams is how many streams pay for kernels that leave much of the device idle.
-	Streams int `json:"streams"`
+	// Streams is how many streams pay for kernels that leave much of the device idle, and
+	// CopyStreams how many do for copies one way.
+	Streams     int `json:"streams"`
+	CopyStreams int `json:"copy_streams"`
 	// SpeedUp is what hiding the copy brings: the step at depth 1 against the one
 	// advised. WorthIt is whether that is 5% or more.
 	SpeedUp float64 `json:"speed_up"`
@@ -34,7 +35,8 @@ const (
 )
 
 func (p *probe) advise() {
-	for _, say := range []func() string{p.adviseBytes, p.adviseDepth, p.adviseStreams, p.adviseHiding} {
+	for _, say := range []func() string{p.adviseBytes, p.adviseDepth, p.adviseStreams, p.adviseCopyStreams,
+		p.advisePriority, p.adviseGraph, p.adviseMapped, p.advisePeer, p.adviseHiding} {
 		if words := say(); words != "" {
 			p.Advice.Words = append(p.Advice.Words, words)
 		}
@@ -92,32 +94,6 @@ func (p *probe) adviseDepth() string {
 		words += " where every step takes the same time, and 3, the default, where producers or steps vary"
 	}
 	return words + fmt.Sprintf(": a step then takes %s.", units.Time(d.Step))
-}
-
-func (p *probe) adviseStreams() string {
-	if len(p.Products) == 0 {
-		return ""
-	}
-	p.Advice.Streams = 1
-	var pay, not []string
-	for _, m := range p.Products {
-		size := fmt.Sprintf("%d×%d (%.2f×)", m.Side, m.Side, m.SpeedUp)
-		if m.SpeedUp >= streamPay {
-			pay = append(pay, size)
-		} else {
-			not = append(not, size)
-		}
-	}
-	switch {
-	case len(pay) == 0:
-		return fmt.Sprintf("One stream for compute is enough: two do not pay for products of %s.", strings.Join(not, " and "))
-	case len(not) == 0:
-		p.Advice.Streams = 2
-		return fmt.Sprintf("Two streams for compute pay for products of %s.", strings.Join(pay, " and "))
-	}
-	p.Advice.Streams = 2
-	return fmt.Sprintf("Two streams for compute pay for products of %s, which leave much of the device idle, and not for %s.",
-		strings.Join(pay, " and "), strings.Join(not, " and "))
 }
 
 func (p *probe) adviseHiding() string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/cmd/leat/internal/units"
+	"github.com/leat-go/leat/device"
 )
 
 // Options say what to measure. The zero value is ready to use.
@@ -25,6 +26,9 @@ type Options struct {
 	// Sides are those of the square matrices multiplied, each a multiple of 16. nil
 	// means 256 and 1024: one product leaves much of a large GPU idle, one fills it.
 	Sides []int
+	// Peer is another device, idle too, to which copies are measured. It stays the
+	// caller's; nil means that there is none.
+	Peer *device.Device
 	// Runs is how many runs a median is taken of. 0 means 5.
 	Runs int
 	// Time is about how long the probe may take: on a slow machine larger sizes and

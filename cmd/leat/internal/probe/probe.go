@@ -46,6 +46,11 @@ func Run(ctx context.Context, dev *device.Device, date time.Time, o Options) (Re
 		{"overlap", 1, p.measureOverlap},
 		{"pinning", 1, p.measurePinning},
 		{"matrix products", 2, p.measureProducts},
+		{"streams", 1, p.measureStreams},
+		{"priorities", 1, p.measurePriority},
+		{"a graph", 1, p.measureGraph},
+		{"reads of pinned memory", 1, p.measureMapped},
+		{"copies to another device", 1, p.measurePeer},
 		{"the pipeline", 5, p.measurePipeline},
 	}
 	weights := 0

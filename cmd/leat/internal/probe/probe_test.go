@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,11 +94,62 @@ func TestAModelledCardIsFoundAsItIs(t *testing.T) {
 	})
 }
 
+// What a device has several of, what it does at once and what it does first show in the
+// figures, and the advice follows from them.
+func TestStreamsPrioritiesGraphsAndAPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := card()
+		m.ComputeEngines, m.CopyEngines = 4, 2
+		m.KernelLatency, m.GraphLatency, m.NodeLatency = 5*time.Microsecond, 20*time.Microsecond, time.Microsecond
+		m.Peer = cpu.Link{BytesPerSecond: 4e9}
+		kernelTime := m.KernelTime
+		m.KernelTime = func(l *device.Launch) time.Duration {
+			if l.Kernel.Name == "gather_i32" {
+				return time.Duration(float64(l.Args.Arg(0).Bytes)) // 1e9 bytes a second
+			}
+			return kernelTime(l)
+		}
+		dev, _ := open(t, cpu.Options{Model: m})
+		peer, _ := open(t, cpu.Options{Model: card(), Index: 1})
+		o := small
+		o.Peer = peer
+		r, err := probe.Run(t.Context(), dev, time.Now(), o)
+		require.NoError(t, err)
+		require.NoError(t, dev.Close(), "something was left on the device")
+		require.NoError(t, peer.Close(), "or on the other")
+		require.Empty(t, r.Skipped)
+
+		const product = 5*ms + 5*time.Microsecond
+		require.Len(t, r.Streams, 2)
+		require.Equal(t, []probe.StreamsTime{{1, 8 * product}, {2, 4 * product}, {4, 2 * product}, {8, 2 * product}}, r.Streams[0].Times)
+		one := r.Streams[1].Times[0].Time
+		require.Equal(t, []probe.StreamsTime{{1, one}, {2, one / 2}, {4, one / 2}, {8, one / 2}}, r.Streams[1].Times)
+		require.Equal(t, 4, r.Advice.Streams)
+		require.Equal(t, 2, r.Advice.CopyStreams)
+
+		require.GreaterOrEqual(t, r.Priority.First, product)
+		require.LessOrEqual(t, r.Priority.First, 2*product, "it is next when an engine is free")
+		require.Greater(t, r.Priority.Equal, r.Priority.First)
+		require.Equal(t, probe.Graph{Kernels: 64, Launched: 64 * 5 * time.Microsecond, Replayed: 84 * time.Microsecond}, r.Graph)
+		require.EqualValues(t, 4<<10, r.Mapped.RowBytes)
+		require.InEpsilon(t, 1e9, float64(r.Mapped.Rate), 0.02)
+		require.Equal(t, "cpu:1", r.Peer.Name)
+		require.InEpsilon(t, 4e9, float64(r.Peer.Rate), 1e-3)
+		text := r.String()
+		for _, say := range []string{"the smallest go on gaining up to 4 streams (4.00×)", "2 streams for copies pay", "Priorities help what others wait for",
+			"worth capturing as graphs", "84µs replayed as a graph", "A kernel reads rows of 4 KiB in pinned memory", "Copies to cpu:1 go over"} {
+			require.Contains(t, strings.Join(strings.Fields(text), " "), say)
+		}
+	})
+}
+
 func TestWhatArrivesChangedIsAnError(t *testing.T) {
 	for name, rule := range map[string]devicetest.Rule{
 		"copies in are lost":             {Op: devicetest.CopyH2D, Stream: "copy", Swallow: true},
 		"copies out are lost":            {Op: devicetest.CopyD2H, Stream: "copy", Swallow: true},
 		"the first of both ways is lost": {Op: devicetest.CopyH2D, Stream: "left", Nth: 1, Swallow: true},
+		"a kernel's reads are lost":      {Op: devicetest.Launch, Kernel: "gather_i32", Swallow: true},
+		"copies on streams are lost":     {Op: devicetest.CopyH2D, Stream: "fan 1", Swallow: true},
 		"products are lost":              {Op: devicetest.Launch, Kernel: "product", Swallow: true},
 	} {
 		t.Run(name, func(t *testing.T) {

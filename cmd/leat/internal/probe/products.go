@@ -96,11 +96,11 @@ func (p *probe) measureProduct(ctx context.Context, r *rig.Rig, side int) error 
 	return nil
 }
 
-// products are the results of both, checked, and taken off the device so that the
+// products are the results of all, checked, and taken off the device so that the
 // next have to be computed anew.
-func products(ctx context.Context, s *device.Stream, x, y *matrices) ([]byte, error) {
+func products(ctx context.Context, s *device.Stream, of ...*matrices) ([]byte, error) {
 	var all []byte
-	for _, m := range []*matrices{x, y} {
+	for _, m := range of {
 		c, err := m.take(ctx, s)
 		if err != nil {
 			return nil, err

@@ -22,6 +22,11 @@ type Report struct {
 	Calls    []Call    `json:"calls"`
 	Overlap  Overlap   `json:"overlap"`
 	Products []Product `json:"products"`
+	Streams  []Streams `json:"streams"`
+	Priority Priority  `json:"priority"`
+	Graph    Graph     `json:"graph"`
+	Mapped   Mapped    `json:"mapped"`
+	Peer     Peer      `json:"peer"`
 	Pipeline Pipeline  `json:"pipeline"`
 	Advice   Advice    `json:"advice"`
 	// Skipped says what was not measured and why.
@@ -123,6 +128,49 @@ type Product struct {
 	One     time.Duration `json:"one_stream_ns"`
 	Two     time.Duration `json:"two_streams_ns"`
 	SpeedUp float64       `json:"speed_up"`
+}
+
+// Streams is the same work over more and more streams.
+type Streams struct {
+	Work  string        `json:"work"` // in words
+	Times []StreamsTime `json:"times"`
+}
+
+// A StreamsTime is the time of the work on so many streams.
+type StreamsTime struct {
+	Streams int           `json:"streams"`
+	Time    time.Duration `json:"ns"`
+}
+
+// Priority is how long a product takes that is asked for on a busy device, in a stream
+// like all others and in one that is served first. Where the device has no priorities both
+// are 0.
+type Priority struct {
+	Equal time.Duration `json:"equal_ns"`
+	First time.Duration `json:"first_ns"`
+}
+
+// Graph is a step of short kernels, from its first call to its end on the device.
+type Graph struct {
+	Kernels  int           `json:"kernels"`
+	Launched time.Duration `json:"launched_ns"`
+	Replayed time.Duration `json:"replayed_ns"`
+}
+
+// Mapped is a kernel that reads rows in pinned memory, in random order.
+type Mapped struct {
+	Bytes    units.Bytes `json:"bytes"`
+	RowBytes units.Bytes `json:"row_bytes"`
+	Rate     units.Rate  `json:"bytes_per_second"`
+}
+
+// Peer is copies to another device.
+type Peer struct {
+	Name  string      `json:"name,omitempty"` // empty where there is none
+	Way   string      `json:"way,omitempty"`
+	Why   string      `json:"why,omitempty"`
+	Bytes units.Bytes `json:"bytes"`
+	Rate  units.Rate  `json:"bytes_per_second"`
 }
 
 // Pipeline is a stated batch and step through the prefetch API.

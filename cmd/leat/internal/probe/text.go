@@ -41,6 +41,21 @@ func (r Report) String() string {
 		row(fmt.Sprintf("two products of %d×%d matrices", m.Side, m.Side), "%12s on one stream, %s on two: %.2f×, same bits",
 			units.Time(m.One), units.Time(m.Two), m.SpeedUp)
 	}
+	for _, w := range r.Streams {
+		row(w.Work, "%12s", times(w.Times))
+	}
+	if r.Priority.Equal > 0 {
+		row("a product on a busy device", "%12s, %s in a stream that is served first", units.Time(r.Priority.Equal), units.Time(r.Priority.First))
+	}
+	if g := r.Graph; g.Kernels > 0 {
+		row(fmt.Sprintf("%d short kernels", g.Kernels), "%12s launched, %s replayed as a graph", units.Time(g.Launched), units.Time(g.Replayed))
+	}
+	if m := r.Mapped; m.Bytes > 0 {
+		row(fmt.Sprintf("a kernel reads rows of %v in pinned memory", m.RowBytes), "%12v", m.Rate)
+	}
+	if o := r.Peer; o.Name != "" {
+		row(fmt.Sprintf("copies of %v to %s", o.Bytes, o.Name), "%12v over %s", o.Rate, o.Way)
+	}
 	if len(r.Pipeline.Depths) > 0 {
 		fmt.Fprintf(&b, "\nBatches of %v (a copy takes %s) and %s of compute, through the prefetch API\n",
 			r.Pipeline.Bytes, units.Time(r.Pipeline.Copy), units.Time(r.Pipeline.Compute))
@@ -51,6 +66,15 @@ func (r Report) String() string {
 	list(&b, "Skipped", r.Skipped)
 	list(&b, "What it means", r.Advice.Words)
 	return b.String()
+}
+
+// times are those of the same work on more and more streams.
+func times(of []StreamsTime) string {
+	var parts []string
+	for _, t := range of {
+		parts = append(parts, fmt.Sprintf("%s on %d", units.Time(t.Time), t.Streams))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func list(b *strings.Builder, title string, lines []string) {

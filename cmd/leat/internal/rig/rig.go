@@ -44,10 +44,15 @@ func (r *Rig) made(err error, free func() error) bool {
 
 // Stream makes a stream.
 func (r *Rig) Stream(name string) *device.Stream {
+	return r.StreamWith(device.StreamOptions{Name: name})
+}
+
+// StreamWith makes a stream with options.
+func (r *Rig) StreamWith(o device.StreamOptions) *device.Stream {
 	if r.err != nil {
 		return nil
 	}
-	s, err := r.dev.NewStream(device.StreamOptions{Name: name})
+	s, err := r.dev.NewStream(o)
 	if !r.made(err, func() error { return s.Close() }) {
 		return nil
 	}
@@ -88,6 +93,21 @@ func (r *Rig) AllocHost(bytes int64, o device.HostOptions) []byte {
 		return nil
 	}
 	return h.Bytes()
+}
+
+// Mapped allocates pinned host memory, and tells where kernels see it.
+func (r *Rig) Mapped(bytes int64) (mem []byte, v device.View) {
+	if r.err != nil {
+		return nil, device.View{}
+	}
+	h, err := r.dev.AllocHost(bytes, device.HostOptions{})
+	if !r.made(err, func() error { return h.Close() }) {
+		return nil, device.View{}
+	}
+	if v, r.err = h.View(); r.err != nil {
+		return nil, device.View{}
+	}
+	return h.Bytes(), v
 }
 
 // Owns makes Close call free, for what was not made through r.
