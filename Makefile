@@ -5,19 +5,30 @@ CLANG       ?= clang-14
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 linux/386
 
-.PHONY: all ci test modules race invariants lint api api-check cross ptx ptx-check sizes bench train soak fuzz mutate
+.PHONY: all ci test modules frameworks race invariants lint api api-check cross ptx ptx-check sizes bench train soak fuzz mutate
 
 all: lint test
 
-ci: lint api-check cross ptx-check test modules race invariants fuzz soak train
+ci: lint api-check cross ptx-check test modules frameworks race invariants fuzz soak train
 
 test:
 	$(GO) test ./...
 
 # The modules below this one, which have dependencies that Leat's users need not have.
-MODULES = $(patsubst %/go.mod,%,$(wildcard */*/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(filter-out frameworks/%,$(wildcard */*/go.mod)))
 modules:
 	@for m in $(MODULES); do echo "test $$m"; (cd $$m && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff) || exit 1; done
+
+# The modules of other frameworks. Training on MNIST is left out under the race detector,
+# where it takes minutes, and GoMLX's matrix product does arithmetic on pointers that checkptr
+# refuses. No test that needs the library of ONNX Runtime is skipped.
+frameworks: export LEAT_ONNX = required
+frameworks: export CGO_ENABLED = 1
+frameworks:
+	@LEAT_ONNXRUNTIME=$$(frameworks/onnx/testdata/fetch.sh) || exit 1; export LEAT_ONNXRUNTIME; \
+	for m in frameworks/*/; do echo "test $$m"; (cd $$m && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff && \
+		$(GO) test ./... && \
+		$(GO) test -race -gcflags='github.com/gomlx/...=-d=checkptr=0' -skip MNIST ./...) || exit 1; done
 
 # The race detector needs a C compiler.
 race:
