@@ -43,7 +43,7 @@ func (s *step) free(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	for _, l := range s.lanes {
-		if err := l.rest(ctx); err != nil && ctx.Err() != nil {
+		if err := l.rest(ctx); err != nil {
 			<-s.turn
 			return err
 		}

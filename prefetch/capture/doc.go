@@ -28,11 +28,12 @@
 // What changes and is not given to Run would silently stay what it was. So captures of
 // different batches are compared, kernel by kernel and argument by argument:
 //
-//   - The step is captured at its first 16 uses, and at the first use of each place. If two
+//   - The step is captured at its first 16 uses, and at the first of each place. If two
 //     captures differ before any graph was launched a second time, the step is not replayed:
 //     it is submitted call by call, for good, and Report says why.
 //   - It is captured again, and compared, whenever a sixteenth more uses have passed, and at
-//     round ones: 2, 4, 8 and so on, 10, 20, 50, 100 and so on, and the uses behind them. With LEAT_ORDER=1 in the environment it is
+//     round ones: 2, 4, 8 and so on, 10, 20, 50, 100 and so on, and the uses behind them; of
+//     each shape of batches at its uses 2, 4, 8 and so on. With LEAT_ORDER=1 in the environment it is
 //     captured at every use. If a capture differs from those before, graphs may have been
 //     launched that do something else than the step. Then Run returns a *ChangedError, which
 //     names the kernel and both values, from there on.

@@ -41,33 +41,8 @@ type class struct {
 	len, valid int
 	extents    []extent
 	nodes      []device.Node // of the first capture, with places relative to the batch
-	uses, next int64
+	uses       int64
 	unsure     int64 // its part of the Step's
-}
-
-// due counts a use and reports whether captures are to be compared at it: at the first 16,
-// whenever a sixteenth more have passed, and if capturing is to be done anyway. What is
-// done at every so many steps, people do at round numbers; so those are in it too, and the
-// uses behind them, for who counts from 0.
-func (c *class) due(anyway bool) bool {
-	c.uses++
-	n := c.uses
-	if !anyway && n < c.next && !round(n) && !round(n-1) {
-		return false
-	}
-	c.next = n + 1 + n/16
-	return true
-}
-
-// round reports whether n is a power of two, or 1, 2 or 5 and zeros.
-func round(n int64) bool {
-	if n&(n-1) == 0 {
-		return true
-	}
-	for n%10 == 0 {
-		n /= 10
-	}
-	return n == 1 || n == 2 || n == 5
 }
 
 // graph is the one for b's place, nil if there is no room for another.

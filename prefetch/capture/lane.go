@@ -71,7 +71,7 @@ func (l *lane) free(captured *device.Graph) {
 	}
 }
 
-// rest waits until the device has done all that was submitted.
+// rest waits until the device has done all that was submitted, or never will.
 func (l *lane) rest(ctx context.Context) error {
 	if !l.worked {
 		return nil
@@ -79,11 +79,11 @@ func (l *lane) rest(ctx context.Context) error {
 	err := l.compute.Record(l.done)
 	if err == nil {
 		err = l.done.Synchronize(ctx)
-	} else if errors.Is(err, device.ErrInvalid) { // the stream is closed, and its work may go on
+	} else { // the stream is closed, perhaps, and its work may go on
 		err = l.compute.Device().Synchronize(ctx)
 	}
-	if errors.Is(err, device.ErrFault) {
-		return nil // nothing of it will go on
+	if errors.Is(err, device.ErrFault) || errors.Is(err, device.ErrClosed) {
+		return nil
 	}
 	return err
 }

@@ -8,8 +8,12 @@ import (
 	"github.com/leat-go/leat/device"
 )
 
-// inBatch marks a normal address in the batch's own memory.
-const inBatch = 1 << 63
+// inBatch marks a normal address in the batch's own memory, and inEmpty that of an empty
+// field. What begins where the batch ends is other memory.
+const (
+	inBatch = 1 << 63
+	inEmpty = inBatch | 1<<62
+)
 
 // normal is the nodes of a capture with addresses in the batch's memory relative to it:
 // equal captures of batches in different places are equal so.
@@ -21,10 +25,15 @@ func normal(nodes []device.Node, places []place) []device.Node {
 		}
 	}
 	relative := func(a device.Address) device.Address {
-		if a < lo || a > hi {
-			return a
+		if lo <= a && a < hi {
+			return inBatch + a - lo
 		}
-		return inBatch + a - lo
+		for i, p := range places {
+			if p.extent.bytes == 0 && a == p.addr {
+				return inEmpty + device.Address(i)
+			}
+		}
+		return a
 	}
 	all := slices.Clone(nodes)
 	for i := range all {

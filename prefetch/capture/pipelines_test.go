@@ -334,3 +334,49 @@ func made[P any](r *rig) error {
 	}
 	return s.Close()
 }
+
+// In a Map's step the place of the result is not the batch's: a step that writes there is
+// launched, and the results are right.
+func TestAStepInAMap(t *testing.T) {
+	const n, batch = 300, 3
+	r := newRig(t, setting{n: n, batch: batch, lo: loader.Options{Epochs: 1}, co: cpu.Options{Adversary: unkind()}, checked: true})
+	var out prefetch.Fields
+	r.submits = func(s *device.Stream, b capture.Batch, _ device.View) error {
+		return launch(s, scale, func(a *device.Args) {
+			out.Field("x").View.Out(a)
+			b.Field("x").View.In(a)
+			a.Float32(2)
+		})
+	}
+	step := r.step(capture.Options{})
+	fields := []loader.Field{{Name: "x", DType: dtype.Float32, Shape: []int{width}}}
+	i := 0
+	for result, err := range r.pf.Map(t.Context(), prefetch.Output{Fields: fields}, func(b prefetch.Batch, to prefetch.Fields) error {
+		out = to
+		return step.Run(b, scalars{})
+	}) {
+		require.NoError(t, err)
+		x, err := prefetch.Column[float32](result, "x")
+		require.NoError(t, err)
+		for k, v := range x {
+			require.Equal(t, 2*value(i*batch+k/width, k%width), v)
+		}
+		i++
+	}
+	require.Equal(t, n/batch, i)
+	baked(t, step.Report().Reason, "scale", 0)
+	r.close(step)
+}
+
+func TestABatchInHostMemory(t *testing.T) {
+	r := newRig(t, setting{n: 30, batch: 3})
+	step := r.step(capture.Options{})
+	host, err := prefetch.NewHost(r.ld, prefetch.Options{})
+	require.NoError(t, err)
+	for b, err := range host.Batches(t.Context()) {
+		require.NoError(t, err)
+		require.ErrorIs(t, step.Run(b, at(0)), device.ErrInvalid)
+	}
+	require.NoError(t, host.Close())
+	r.close(step)
+}

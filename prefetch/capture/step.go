@@ -75,6 +75,7 @@ type step struct {
 	fields []string // of the batches
 	places []place  // of the batch in hand
 	graphs int
+	schedule
 	failed int // captures in a row that failed
 	// unsure is how many steps have been replayed since captures last agreed.
 	unsure int64
@@ -129,6 +130,9 @@ func (s *step) run(b prefetch.Batch, params []byte) error {
 	case s.err != nil:
 		return s.err
 	}
+	if b.Stream() == nil {
+		return fmt.Errorf("capture: Run: %w", &device.OptionError{Option: "b", Value: "a batch in host memory", Want: "one of a Prefetcher with a device"})
+	}
 	l, err := s.lane(b.Stream())
 	if err != nil {
 		return err
@@ -151,7 +155,7 @@ func (s *step) submit(l *lane, b prefetch.Batch) error {
 		}
 		return s.launch(l, b)
 	}
-	due := g.class.due(g.exec == nil)
+	due := s.schedule.due(g.class, g.exec == nil)
 	if due || l.checked {
 		return s.capture(l, g, b, due)
 	}
