@@ -37,6 +37,23 @@ func (l *Loader) Deal(n int, next func(ctx context.Context, i, epoch int) (at Cu
 	return all, nil
 }
 
+// Advance is the place so many steps behind another one in the same epoch, for a dealer. ok is
+// false if there is no such place, or no random access. It allocates nothing.
+func (l *Loader) Advance(at Cursor, steps int) (to Cursor, ok bool) {
+	at.Substituted = 0
+	if steps < 0 || l.dataset == nil || l.validate(at) != nil {
+		return Cursor{}, false
+	}
+	to, n := l.split.advance(at, int64(steps))
+	if n < int64(steps) {
+		return Cursor{}, false
+	}
+	if _, from, more := l.split.step(to); more {
+		to.Position = from // what is left out lies before it
+	}
+	return to, true
+}
+
 // dealt opens the batches of one epoch that this run is dealt. It reports whether the run
 // goes on.
 func (d *dispatcher) dealt(ctx context.Context, at Cursor) bool {

@@ -28,15 +28,13 @@ func TestDealtStepsAreThoseOfTheWhole(t *testing.T) {
 		})
 		require.NoError(t, err)
 		want, _, _ := stepsOf(t, ld, loader.Cursor{Epoch: 1})
-		start := ld.StateAt(loader.Cursor{Epoch: 1})
 		var next atomic.Int64
 		all, err := ld.Deal(pipelines, func(_ context.Context, _, epoch int) (loader.Cursor, bool) {
 			k := int(next.Add(1)) - 1
 			if epoch != 1 || k >= len(want) {
 				return loader.Cursor{}, false
 			}
-			span, err := ld.Span(start, k, k)
-			return span.From, err == nil
+			return ld.Advance(loader.Cursor{Epoch: 1}, k)
 		})
 		require.NoError(t, err)
 		got := make([][][]int64, pipelines)
@@ -49,6 +47,29 @@ func TestDealtStepsAreThoseOfTheWhole(t *testing.T) {
 		slices.SortFunc(joined, func(a, b []int64) int { return find(want, a) - find(want, b) })
 		require.Equal(t, want, joined)
 	})
+}
+
+// Advance goes from step to step, over what is left out, to the end of the epoch.
+func TestAdvance(t *testing.T) {
+	ld, err := loader.New(inOrderOf(20), 3, loader.Options{Exclude: []loader.Exclusion{
+		{Steps: []loader.Span{{From: loader.Cursor{Position: 6}, To: loader.Cursor{Position: 12}}}},
+	}})
+	require.NoError(t, err)
+	at, ok := loader.Cursor{}, true
+	for k, position := range []int64{0, 3, 12, 15, 18, 20} {
+		to, ok := ld.Advance(loader.Cursor{}, k)
+		require.True(t, ok)
+		require.Equal(t, loader.Cursor{Position: position}, to, "%d steps", k)
+		require.Equal(t, to, at)
+		at, ok = ld.Advance(at, 1)
+		require.Equal(t, position < 20, ok)
+	}
+	for _, steps := range []int{-1, 6} {
+		_, ok = ld.Advance(loader.Cursor{}, steps)
+		require.False(t, ok)
+	}
+	_, ok = ld.Advance(loader.Cursor{Position: 21}, 0)
+	require.False(t, ok)
 }
 
 func find(steps [][]int64, rows []int64) int {

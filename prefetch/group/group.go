@@ -68,7 +68,7 @@ func newMembers(streams []*device.Stream, parts []*loader.Loader, o prefetch.Opt
 		names = append(names, nameOf(s.Device()))
 		pf, err := prefetch.New(s, parts[i], divide(o, i, len(streams), parts[i].Layout().Size()))
 		if err != nil {
-			return nil, nil, errors.Join(at(names, i, err), closeMembers(members, names))
+			return nil, nil, joined(at(names, i, err), closeMembers(members, names))
 		}
 		members = append(members, pf)
 	}
@@ -179,7 +179,7 @@ func (g *Group) move(to func(*prefetch.Prefetcher) error) error {
 			if err := to(pf); err != nil {
 				err = g.at(i, err)
 				for _, moved := range g.members[:i] {
-					err = errors.Join(err, moved.Restore(stood))
+					err = joined(err, moved.Restore(stood))
 				}
 				return err
 			}

@@ -89,7 +89,7 @@ func newSharing(ctx context.Context, p *Pool, o prefetch.Output, work Work) (*sh
 		return nil, err
 	}
 	m := &sharing{
-		pool: p, output: o, call: work, began: time.Now(), epoch: at.Epoch, start: p.loader.StateAt(at),
+		pool: p, output: o, call: work, began: time.Now(), start: at,
 		seats: make([]seat, len(p.members)), wake: make(chan struct{}, 1),
 	}
 	for _, f := range layout.Fields() {
@@ -101,20 +101,22 @@ func newSharing(ctx context.Context, p *Pool, o prefetch.Output, work Work) (*sh
 	if m.keeps == 0 {
 		m.keeps = 4
 	}
+	m.kept, m.spare = make([]*held, 0, m.keeps*len(p.members)), make([]*held, 0, m.keeps*len(p.members))
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	steps, _ := p.loader.BatchesFrom(at)
-	m.shares = shares{limit: steps, inOrder: !o.AsFinished, devices: make([]share, len(p.members))}
+	m.shares = shares{limit: steps, inOrder: !o.AsFinished, devices: make([]share, len(p.members)), undealt: make([]int, 0, 2*farthest)}
 	plan := p.plan.Devices[0]
 	m.shares.ahead = plan.HostSlots + plan.Depth*plan.BatchesPerCopy
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.from, p.behind = m.start, 0
+	p.from, p.behind = at, 0
 	var lost []error
 	for i := range m.seats {
 		m.seats[i] = seat{held: held{device: i}, asks: make(chan struct{}, 1), gives: make(chan struct{}, 1)}
 		d := &m.shares.devices[i]
 		d.took, d.rough = p.tallies[i].StepTime, true
+		d.times = [3]time.Duration{d.took, d.took, d.took}
 		if err := p.tallies[i].Lost; err != nil {
 			d.out = true
 			lost = append(lost, err)

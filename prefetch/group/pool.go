@@ -30,9 +30,9 @@ type Pool struct {
 	counters  counters
 
 	mu      sync.Mutex
-	from    loader.State // where the Map under way began, or the last one
-	behind  int          // so many steps behind it is the place
-	current *sharing     // the Map under way
+	from    loader.Cursor // where the Map under way began, or the last one
+	behind  int           // so many steps behind it is the place
+	current *sharing      // the Map under way
 	tallies []Share
 	late    error
 }
@@ -49,7 +49,7 @@ func NewPool(streams []*device.Stream, ld *loader.Loader, o prefetch.Options) (*
 	}
 	p := &Pool{
 		loader: ld, streams: streams, turn: hold.NewGate(), closed: make(chan struct{}),
-		from: ld.StateAt(loader.Cursor{}), tallies: make([]Share, len(streams)),
+		tallies: make([]Share, len(streams)),
 	}
 	parts, err := ld.Deal(len(streams), p.next)
 	if err != nil {
@@ -77,11 +77,11 @@ func (p *Pool) State() loader.State { return p.loader.StateAt(p.at()) }
 func (p *Pool) at() loader.Cursor {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	span, err := p.loader.Span(p.from, p.behind, p.behind)
-	if err != nil { // there are no such steps, and then nobody has delivered them
-		panic(err)
+	at, ok := p.loader.Advance(p.from, p.behind)
+	if !ok {
+		panic("group: a Pool has delivered more steps than there are")
 	}
-	return p.loader.StateAt(span.From).Cursor()
+	return p.loader.StateAt(at).Cursor()
 }
 
 // Restore continues where st was taken. It fails, and changes nothing, if st is of another
@@ -90,7 +90,7 @@ func (p *Pool) Restore(st loader.State) error {
 	if err := p.loader.Check(st); err != nil {
 		return err
 	}
-	return p.alone(func() { p.from, p.behind = p.loader.StateAt(st.Cursor()), 0 })
+	return p.alone(func() { p.from, p.behind = p.loader.StateAt(st.Cursor()).Cursor(), 0 })
 }
 
 // Seek moves the cursor to a sample position of an epoch, both from 0. It fails, and changes
@@ -159,7 +159,7 @@ func (p *Pool) next(ctx context.Context, i, epoch int) (loader.Cursor, bool) {
 	p.mu.Lock()
 	m := p.current
 	p.mu.Unlock()
-	if m == nil || m.epoch != epoch {
+	if m == nil || m.start.Epoch != epoch {
 		return loader.Cursor{}, false
 	}
 	return m.deal(ctx, i)

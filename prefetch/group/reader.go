@@ -43,7 +43,7 @@ func (g *Group) Open(ctx context.Context) (*Reader, error) {
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.close(true))
+		return nil, joined(err, r.close(true))
 	}
 	return r, nil
 }
@@ -96,17 +96,16 @@ func (r *Reader) gather(ctx context.Context) error {
 
 // ended deals with the epoch's end on device i, which is to be that of all.
 func (r *Reader) ended(ctx context.Context, i int) error {
-	epoch := r.g.Epoch()
 	if i > 0 {
-		r.err = &UnevenError{Epoch: epoch, Ended: i, Going: 0}
+		r.err = &UnevenError{Epoch: r.next.batches[0].Position().Epoch, Ended: i, Going: 0}
 		return r.err
 	}
 	for j := 1; j < len(r.readers); j++ {
 		b, err := r.readers[j].Next(ctx)
 		switch {
 		case err == nil:
+			r.err = &UnevenError{Epoch: b.Position().Epoch, Ended: 0, Going: j}
 			b.Release()
-			r.err = &UnevenError{Epoch: epoch, Ended: 0, Going: j}
 			return r.err
 		case err != prefetch.ErrEpochEnd:
 			return r.failed(ctx, j, err)
@@ -192,6 +191,14 @@ func (r *Reader) stop(failed bool) error {
 		return nil
 	}
 	return r.g.each(func(pf *prefetch.Prefetcher) error { return unlessClosed(pf.Stop()) })
+}
+
+// joined is err with another one, if there is one.
+func joined(err, other error) error {
+	if other == nil {
+		return err
+	}
+	return errors.Join(err, other)
 }
 
 func unlessClosed(err error) error {

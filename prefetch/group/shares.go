@@ -32,11 +32,13 @@ type share struct {
 	// time has more in it: that in which the device had nothing else to do.
 	took  time.Duration
 	rough bool
+	times [3]time.Duration // of the last steps, the newest last
 	// latency is how long a step takes that finds the device idle, 0 if that is not known.
 	latency time.Duration
 
 	last  time.Duration // when its last result came
 	since time.Duration // since when it has had something to do
+	early bool          // it has as many results before their turn as may be kept
 	out   bool          // it takes none any more
 }
 
@@ -47,6 +49,10 @@ const leastAhead = 3
 // untilKnown is how many steps a device has at most before its first result tells how fast
 // it is: the second is read while it works on the first.
 const untilKnown = 2
+
+// farthest is how far ahead of the others a device works at most. Its result is kept until
+// they are there.
+const farthest = 256
 
 // left is how many steps nobody has.
 func (s *shares) left() int {
@@ -62,16 +68,16 @@ func (s *shares) take(i int, now time.Duration) (step int, ok bool) {
 		return 0, false
 	}
 	before := s.before(i, now, left)
-	if before >= left {
+	switch {
+	case before >= left:
 		return 0, false
-	}
-	if !s.inOrder {
+	case !s.inOrder || d.early: // whose turn it is may be nobody's yet
 		before = 0
 	}
 	if len(d.queue) == 0 {
 		d.since = now
 	}
-	step = s.remove(before)
+	step = s.remove(min(before, farthest))
 	d.queue = append(d.queue, step)
 	return step, true
 }
@@ -174,19 +180,20 @@ func (s *shares) arrived(i int, now time.Duration, free bool) (step int) {
 	return step
 }
 
-// measured takes a step's time into account. What came before counts half as much with each
-// result, and no more where it is another time altogether: a device that has become slower
-// or faster is known for it at once, and a single step that was no measure is soon forgotten.
+// measured takes a step's time into account: the middle one of the last three counts. So a
+// device that has become slower or faster is known for it with its second result from then on,
+// and one step that was held up by something else changes nothing.
 func (d *share) measured(took time.Duration, rough bool) {
 	switch {
-	case rough && d.took > 0: // it is an upper bound
-		d.took = min(d.took, took)
-	case d.took == 0 || d.rough && !rough || took > 2*d.took || took < d.took/2:
-		d.took, d.rough = took, rough
-	default:
-		d.took += (took - d.took) / 2
+	case !rough && (d.rough || d.took == 0): // the first
+		d.rough, d.times = false, [3]time.Duration{took, took, took}
+	case !rough:
+		d.times[0], d.times[1], d.times[2] = d.times[1], d.times[2], took
+	case d.took == 0 || took < d.took: // an upper bound
+		d.times = [3]time.Duration{took, took, took}
 	}
-	d.took = max(d.took, 1)
+	x, y, z := d.times[0], d.times[1], d.times[2]
+	d.took = max(min(x, y), min(max(x, y), z))
 }
 
 // giveBack takes from a device all that it was dealt and has not done; last says that it will

@@ -19,8 +19,7 @@ type sharing struct {
 	names  []string // of a result's fields
 	keeps  int      // how many results of a device may be kept
 	began  time.Time
-	epoch  int
-	start  loader.State // the place of step 0
+	start  loader.Cursor // the place of step 0
 
 	ctx     context.Context // what the devices' Maps run under
 	cancel  context.CancelFunc
@@ -37,19 +36,6 @@ type sharing struct {
 	stopped bool
 	failure error // of the step shares.limit
 	number  int64 // of hand-overs
-}
-
-// A seat is where a device's goroutine hands a result over.
-type seat struct {
-	held                  // the result, while
-	taken   bool          // the loop has it, or
-	present bool          // is to get it
-	number  int64         // of the hand-over
-	kept    int           // results of the device that are kept
-	blocked time.Duration // how long the last hand-over took
-	asks    chan struct{} // has deal look again
-	gives   chan struct{} // has hand look again
-	again   *time.Timer   // deal's
 }
 
 // now is the time since the Map began.
@@ -71,60 +57,6 @@ func poke(c chan struct{}) {
 	}
 }
 
-// deal waits for the step that device i is to take next. ok is false if there will be none.
-func (m *sharing) deal(ctx context.Context, i int) (at loader.Cursor, ok bool) {
-	s := &m.seats[i]
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for pause := time.Duration(0); ; {
-		if ctx.Err() != nil || m.stopped || m.complete() || m.shares.devices[i].out {
-			return loader.Cursor{}, false
-		}
-		if step, ok := m.shares.take(i, m.now()); ok {
-			m.tell()
-			span, err := m.pool.loader.Span(m.start, step, step)
-			return span.From, err == nil
-		}
-		pause = max(2*pause, m.shares.estimate(i))
-		m.mu.Unlock()
-		s.await(ctx, pause)
-		m.mu.Lock()
-	}
-}
-
-// await waits until somebody tells, or ctx ends. What others are expected to do is looked at
-// again after a pause, because they may be late.
-func (s *seat) await(ctx context.Context, pause time.Duration) {
-	if s.again == nil {
-		s.again = time.NewTimer(time.Hour)
-	}
-	s.again.Stop()
-	if pause > 0 {
-		s.again.Reset(pause)
-	}
-	select {
-	case <-s.asks:
-	case <-s.again.C:
-	case <-ctx.Done():
-	}
-	s.again.Stop()
-}
-
-// complete reports whether the results of all steps are here. The caller holds m.mu.
-func (m *sharing) complete() bool {
-	if m.shares.left() > 0 {
-		return false
-	}
-	for i := range m.shares.devices {
-		for _, step := range m.shares.devices[i].queue {
-			if step < m.shares.limit {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // work is the goroutine of device i.
 func (m *sharing) work(i int) {
 	for m.wanted(i) {
@@ -144,7 +76,7 @@ var errLeft = errors.New("group: the Map is over")
 // pass has device i work on what it is dealt.
 func (m *sharing) pass(i int) error {
 	pf := m.pool.members[i]
-	if err := errors.Join(pf.Stop(), pf.Seek(m.epoch, 0)); err != nil {
+	if err := errors.Join(pf.Stop(), pf.Seek(m.start.Epoch, 0)); err != nil {
 		return err
 	}
 	step := func(b prefetch.Batch, out prefetch.Fields) error { return m.call(i, b, out) }
@@ -157,89 +89,6 @@ func (m *sharing) pass(i int) error {
 		}
 	}
 	return nil
-}
-
-// hand gives the loop a result of device i, and waits until its memory is free again. It
-// reports whether the Map goes on.
-func (m *sharing) hand(i int, r prefetch.Result) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s, began := &m.seats[i], m.now()
-	free := 8*s.blocked <= began-m.shares.devices[i].last
-	step := m.shares.arrived(i, began, free)
-	m.pool.tally(i, m.shares.devices[i].took)
-	if step >= m.shares.limit {
-		return !m.stopped
-	}
-	s.held.step, s.held.result = step, r
-	s.present, s.number = true, m.number
-	m.number++
-	m.tell()
-	for s.present && !m.stopped || s.taken {
-		if !s.taken && m.early(i, step) {
-			m.keep(s)
-			break
-		}
-		m.mu.Unlock()
-		<-s.gives
-		m.mu.Lock()
-	}
-	s.blocked = m.now() - began
-	return !m.stopped
-}
-
-// early reports whether device i should not wait with a result for its turn. The caller
-// holds m.mu.
-func (m *sharing) early(i, step int) bool {
-	switch {
-	case !m.shares.inOrder || step == m.turn:
-		return false
-	case m.seats[i].kept < m.keeps:
-		return true
-	}
-	// Whose turn it is may be the device's own work to come, or nobody's yet.
-	return m.find(m.turn) == nil && !m.shares.elsewhere(i, m.turn)
-}
-
-// keep copies a result that is before its turn. The caller holds m.mu.
-func (m *sharing) keep(s *seat) {
-	var h *held
-	if last := len(m.spare) - 1; last >= 0 {
-		h, m.spare = m.spare[last], m.spare[:last]
-	} else {
-		h = new(held)
-	}
-	h.keep(&s.held, m.names)
-	m.kept = append(m.kept, h)
-	s.present = false
-	s.kept++
-}
-
-// find is the result of a step that is here and not delivered, nil if there is none. The
-// caller holds m.mu.
-func (m *sharing) find(step int) *held {
-	for i := range m.seats {
-		if s := &m.seats[i]; s.present && s.held.step == step {
-			return &s.held
-		}
-	}
-	for _, h := range m.kept {
-		if h.step == step {
-			return h
-		}
-	}
-	return nil
-}
-
-// first is the result that has waited longest, nil if there is none. The caller holds m.mu.
-func (m *sharing) first() (h *held) {
-	number := int64(0)
-	for i := range m.seats {
-		if s := &m.seats[i]; s.present && (h == nil || s.number < number) && s.held.step < m.shares.limit {
-			h, number = &s.held, s.number
-		}
-	}
-	return h
 }
 
 // ended deals with the end of device i's Map: all is done, or something has failed.
@@ -364,7 +213,7 @@ func (m *sharing) takeBack(h *held) {
 			}
 		}
 		m.spare = append(m.spare, h)
-		m.seats[h.device].kept--
+		m.keeping(h.device, -1)
 	} else {
 		m.seats[h.device].present, m.seats[h.device].taken = false, false
 	}
