@@ -449,7 +449,7 @@ func TestPlanDividesWhatIsShared(t *testing.T) {
 			require.Len(t, plan.Devices, c.devices)
 			require.Equal(t, c.want.Workers, plan.Workers)
 			require.Equal(t, c.want.BatchSize, plan.BatchSize)
-			require.Equal(t, int64(c.devices*c.slots)*plan.Devices[0].BatchBytes, plan.HostBytes)
+			require.Equal(t, int64(c.devices)*plan.Devices[0].HostBytes, plan.HostBytes)
 			require.Equal(t, int64(c.devices)*plan.Devices[0].BatchBytes, plan.BatchBytes)
 			require.Len(t, plan.Notes, c.notes)
 			budget := int64(0)

@@ -32,7 +32,12 @@ type shop struct {
 
 func newShop(t *testing.T, data canary, models []*cpu.Model, batchSize int, lo loader.Options, po prefetch.Options, takes func(int, prefetch.Position) time.Duration) *shop {
 	t.Helper()
-	s := &shop{t: t, data: data, cards: newCards(t, models), takes: takes}
+	return newShopOn(t, data, newCards(t, models), batchSize, lo, po, takes)
+}
+
+func newShopOn(t *testing.T, data canary, cards []*card, batchSize int, lo loader.Options, po prefetch.Options, takes func(int, prefetch.Position) time.Duration) *shop {
+	t.Helper()
+	s := &shop{t: t, data: data, cards: cards, takes: takes}
 	var err error
 	s.ld, err = loader.New(data, batchSize, lo)
 	require.NoError(t, err)
@@ -54,7 +59,7 @@ func (s *shop) work(i int, b prefetch.Batch, out prefetch.Fields) error {
 			return err
 		}
 	} else if d := s.takes(i, at); d > 0 {
-		if err := b.Stream().Launch(cpu.Busy(d)); err != nil {
+		if err := s.cards[i].spin(b.Stream(), d); err != nil {
 			return err
 		}
 	}

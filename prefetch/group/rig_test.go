@@ -63,13 +63,16 @@ type card struct {
 	used   int64
 	before device.Usage
 	broken atomic.Bool // its next kernel ends it
+	spin   func(*device.Stream, time.Duration) error
 }
+
+func busy(s *device.Stream, d time.Duration) error { return s.Launch(cpu.Busy(d)) }
 
 var errBroken = errors.New("the card has fallen off the bus")
 
 // newCard opens a device as unkind as the rules allow, of which the order is checked.
 func newCard(t *testing.T, checker *order.Checker, m *cpu.Model, seed uint64) *card {
-	c := &card{}
+	c := &card{spin: busy}
 	adversary := &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: seed,
 		Fault: func(call cpu.Call) error {
 			if call.Op == "Launch" && c.broken.Load() {
@@ -79,17 +82,20 @@ func newCard(t *testing.T, checker *order.Checker, m *cpu.Model, seed uint64) *c
 		}}
 	drv, err := cpu.New(cpu.Options{Model: m, Adversary: adversary})
 	require.NoError(t, err)
-	var d driver.Device = drv
-	if checker != nil {
-		d = checker.Wrap(d)
-	}
+	c.open(t, checker.Wrap(drv))
+	return c
+}
+
+// open makes the device of a driver.
+func (c *card) open(t *testing.T, d driver.Device) {
+	t.Helper()
+	var err error
 	c.dev = device.New(d)
 	c.stream, err = c.dev.NewStream(device.StreamOptions{Name: "compute"})
 	require.NoError(t, err)
 	c.arena, err = c.dev.AllocHost(1<<20, device.HostOptions{})
 	require.NoError(t, err)
 	c.before = c.dev.Usage()
-	return c
 }
 
 // close requires that nothing is left on the device.
@@ -148,8 +154,13 @@ type rig struct {
 
 func newRig(t *testing.T, data canary, models []*cpu.Model, batchSize int, lo loader.Options, po prefetch.Options) *rig {
 	t.Helper()
-	r := &rig{t: t, data: data, cards: newCards(t, models)}
-	if lo.Last == loader.Keep && len(models) > 1 {
+	return newRigOn(t, data, newCards(t, models), batchSize, lo, po)
+}
+
+func newRigOn(t *testing.T, data canary, cards []*card, batchSize int, lo loader.Options, po prefetch.Options) *rig {
+	t.Helper()
+	r := &rig{t: t, data: data, cards: cards}
+	if lo.Last == loader.Keep && len(cards) > 1 {
 		lo.Last = loader.Drop
 	}
 	var err error
@@ -180,12 +191,12 @@ type reading struct {
 	bytes       []byte
 }
 
-// read submits, behind a kernel that takes busy, copies of the batch as compute sees it
+// read submits, behind a kernel that takes so long, copies of the batch as compute sees it
 // when it gets there.
-func (c *card) read(b prefetch.Batch, busy time.Duration) (got reading, err error) {
+func (c *card) read(b prefetch.Batch, takes time.Duration) (got reading, err error) {
 	got = reading{at: b.Position(), rows: b.Len(), valid: b.Valid()}
-	if busy > 0 {
-		if err := b.Stream().Launch(cpu.Busy(busy)); err != nil {
+	if takes > 0 {
+		if err := c.spin(b.Stream(), takes); err != nil {
 			return got, err
 		}
 	}
@@ -201,10 +212,10 @@ func (c *card) read(b prefetch.Batch, busy time.Duration) (got reading, err erro
 }
 
 // step reads all parts of a step.
-func (r *rig) step(s group.Step, busy time.Duration) (all []reading) {
+func (r *rig) step(s group.Step, takes time.Duration) (all []reading) {
 	for i, b := range s.Batches {
 		require.Same(r.t, r.cards[i].dev, b.Stream().Device())
-		got, err := r.cards[i].read(b, busy)
+		got, err := r.cards[i].read(b, takes)
 		require.NoError(r.t, err)
 		all = append(all, got)
 	}

@@ -16,6 +16,7 @@ type seat struct {
 	number  int64         // of the hand-over
 	kept    int           // results of the device that are kept
 	blocked time.Duration // how long the last hand-over took
+	denied  bool          // deal waits though the device has room
 	asks    chan struct{} // has deal look again
 	gives   chan struct{} // has hand look again
 	again   *time.Timer   // deal's
@@ -30,33 +31,51 @@ func (m *sharing) deal(ctx context.Context, i int) (at loader.Cursor, ok bool) {
 		if ctx.Err() != nil || m.stopped || m.complete() || m.shares.devices[i].out {
 			return loader.Cursor{}, false
 		}
-		if step, ok := m.shares.take(i, m.now()); ok {
-			m.tell()
+		step, ok := m.shares.take(i, m.now())
+		if s.denied = !ok && !m.shares.full(i); ok {
+			m.askDenied()
 			return m.pool.loader.Advance(m.start, step)
 		}
-		pause = max(2*pause, m.shares.estimate(i))
+		if s.denied {
+			pause = max(2*pause, m.shares.estimate(i))
+		}
 		m.mu.Unlock()
 		s.await(ctx, pause)
 		m.mu.Lock()
 	}
 }
 
+// askDenied has those deals look again that wait for what other devices do. The caller
+// holds m.mu.
+func (m *sharing) askDenied() {
+	for i := range m.seats {
+		if m.seats[i].denied {
+			poke(m.seats[i].asks)
+		}
+	}
+}
+
 // await waits until somebody tells, or ctx ends. What others are expected to do is looked at
 // again after a pause, because they may be late.
 func (s *seat) await(ctx context.Context, pause time.Duration) {
-	if s.again == nil {
-		s.again = time.NewTimer(time.Hour)
+	if pause == 0 {
+		select {
+		case <-s.asks:
+		case <-ctx.Done():
+		}
+		return
 	}
-	s.again.Stop()
-	if pause > 0 {
+	if s.again == nil {
+		s.again = time.NewTimer(pause)
+	} else {
 		s.again.Reset(pause)
 	}
+	defer s.again.Stop()
 	select {
 	case <-s.asks:
 	case <-s.again.C:
 	case <-ctx.Done():
 	}
-	s.again.Stop()
 }
 
 // complete reports whether the results of all steps are here. The caller holds m.mu.
@@ -84,12 +103,18 @@ func (m *sharing) hand(i int, r prefetch.Result) bool {
 	step := m.shares.arrived(i, began, free)
 	m.pool.tally(i, m.shares.devices[i].took)
 	if step >= m.shares.limit {
+		poke(s.asks)
+		m.askDenied()
 		return !m.stopped
 	}
 	s.held.step, s.held.result = step, r
 	s.present, s.number = true, m.number
 	m.number++
-	m.tell()
+	poke(s.asks)
+	m.askDenied()
+	if !m.shares.inOrder || step == m.turn {
+		poke(m.wake)
+	}
 	for s.present && !m.stopped || s.taken {
 		if !s.taken && m.early(i, step) {
 			m.keep(s)

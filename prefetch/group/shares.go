@@ -64,7 +64,7 @@ func (s *shares) left() int {
 // take deals a step to device i, if it is to have another one now.
 func (s *shares) take(i int, now time.Duration) (step int, ok bool) {
 	d, left := &s.devices[i], s.left()
-	if left == 0 || d.out || len(d.queue) >= s.most(i) {
+	if left == 0 || d.out || s.full(i) {
 		return 0, false
 	}
 	before := s.before(i, now, left)
@@ -81,6 +81,9 @@ func (s *shares) take(i int, now time.Duration) (step int, ok bool) {
 	d.queue = append(d.queue, step)
 	return step, true
 }
+
+// full reports whether a device has as many steps as it is to have.
+func (s *shares) full(i int) bool { return len(s.devices[i].queue) >= s.most(i) }
 
 // most is how many steps a device has at most: as many as it is done with in the time that
 // one of them takes from here through all of its stages, and one more. Every further one

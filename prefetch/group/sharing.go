@@ -217,7 +217,11 @@ func (m *sharing) takeBack(h *held) {
 	} else {
 		m.seats[h.device].present, m.seats[h.device].taken = false, false
 	}
-	m.tell()
+	for i := range m.seats { // the turn is another one's
+		if s := &m.seats[i]; s.present || i == h.device {
+			poke(s.gives)
+		}
+	}
 }
 
 // stop ends all that works ahead, and joins it.
