@@ -12,8 +12,8 @@
 //	Loader              all of the above with its Options: immutable, shareable
 //	Which, Exclusion    what a step is made of, told without reading, and what is left out
 //	Trace               what a step of a Stream is made of, which has to be read
-//	Mesh, Piece         the ranks in a grid of axes, and their parts of a sequence
 //	Run                 one pass: a dispatcher and workers that fill slots of a Memory
+//	loader/ranks        ranks in a grid of axes, and their parts of a sequence
 //	loader/source       where bytes come from: paths, globs, whatever an fs.FS holds
 //	loader/statefile    States in files
 //	loader/records      files of fixed-length binary records

@@ -138,3 +138,18 @@ func indices(batches []batch) (all []int64) {
 	}
 	return all
 }
+
+// options are the names in the OptionErrors that err joins.
+func options(err error) (names []string) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			names = append(names, options(err)...)
+		}
+		return names
+	}
+	var wrong *loader.OptionError
+	if errors.As(err, &wrong) {
+		names = append(names, wrong.Option)
+	}
+	return names
+}

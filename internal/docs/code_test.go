@@ -16,6 +16,7 @@ import (
 	_ "github.com/leat-go/leat/device/auto"
 	_ "github.com/leat-go/leat/device/meter"
 	_ "github.com/leat-go/leat/loader/idx"
+	_ "github.com/leat-go/leat/loader/ranks"
 	_ "github.com/leat-go/leat/loader/records"
 	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/prefetch/chain"

@@ -1,8 +1,12 @@
-package loader
+package ranks
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+
+	"github.com/leat-go/leat/loader"
 )
 
 // Mesh is the ranks of a program in a grid of named axes. The rank counts along the last
@@ -20,7 +24,7 @@ type Axis struct {
 	Size int
 }
 
-// Ranks is the number of ranks. The error joins an *OptionError for every mistake in the
+// Ranks is the number of ranks. The error joins a *loader.OptionError for every mistake in the
 // axes.
 func (m Mesh) Ranks() (int, error) {
 	var wrong mistakes
@@ -30,10 +34,10 @@ func (m Mesh) Ranks() (int, error) {
 		option := fmt.Sprintf("Mesh[%d] (%s)", i, axis.Name)
 		wrong.check(axis.Name != "", option, "without a name", "a name")
 		wrong.check(m.axis(axis.Name) == i, option, axis.Name, "a name that no other axis has")
-		wrong.check(axis.Size >= 1 && axis.Size <= maxBatch, option, axis.Size, fmt.Sprintf("a size of 1 to %d", maxBatch))
-		ranks = min(ranks*int64(min(max(axis.Size, 1), maxBatch)), maxBatch+1)
+		wrong.check(axis.Size >= 1 && axis.Size <= most, option, axis.Size, fmt.Sprintf("a size of 1 to %d", most))
+		ranks = min(ranks*int64(min(max(axis.Size, 1), most)), most+1)
 	}
-	wrong.check(ranks <= maxBatch, "Mesh", []Axis(m), fmt.Sprintf("at most %d ranks", maxBatch))
+	wrong.check(ranks <= most, "Mesh", []Axis(m), fmt.Sprintf("at most %d ranks", most))
 	return int(ranks), wrong.err()
 }
 
@@ -42,10 +46,12 @@ func (m Mesh) Ranks() (int, error) {
 // several axes the ranks count as in the mesh of these axes, in the order of m: where data
 // is split over replicas and again inside each, Shard of both. The error joins an
 // *OptionError for every mistake in the mesh, the rank and the axes.
-func (m Mesh) Shard(rank int, axes ...string) (Shard, error) {
+func (m Mesh) Shard(rank int, axes ...string) (loader.Shard, error) {
 	var wrong mistakes
 	ranks, err := m.Ranks()
-	wrong.add(err)
+	if err != nil {
+		wrong = append(wrong, err)
+	}
 	wrong.check(err != nil || rank >= 0 && rank < ranks, "rank", rank, fmt.Sprintf("0 to %d", ranks-1))
 	wrong.check(len(axes) > 0, "axes", "empty", "at least one axis")
 	for i, name := range axes {
@@ -53,9 +59,9 @@ func (m Mesh) Shard(rank int, axes ...string) (Shard, error) {
 		wrong.check(slices.Index(axes, name) == i, "axes", name, "each axis once")
 	}
 	if err := wrong.err(); err != nil {
-		return Shard{}, err
+		return loader.Shard{}, err
 	}
-	s, index := Shard{Count: 1}, rank
+	s, index := loader.Shard{Count: 1}, rank
 	for _, axis := range slices.Backward(m) {
 		if slices.Contains(axes, axis.Name) {
 			s.Index += index % axis.Size * s.Count
@@ -77,3 +83,18 @@ func (m Mesh) names() (names []string) {
 	}
 	return names
 }
+
+// most is how many ranks there may be: as many as a loader's global batch may have rows.
+const most = math.MaxInt32
+
+// mistakes are what is found wrong, all of it.
+type mistakes []error
+
+// check adds a *loader.OptionError unless ok.
+func (m *mistakes) check(ok bool, option string, value any, want string) {
+	if !ok {
+		*m = append(*m, &loader.OptionError{Option: option, Value: value, Want: want})
+	}
+}
+
+func (m mistakes) err() error { return errors.Join(m...) }

@@ -1,8 +1,10 @@
-package loader
+package ranks
 
 import (
 	"fmt"
 	"iter"
+
+	"github.com/leat-go/leat/loader"
 )
 
 // Piece is a part of a sequence: its elements from From on, up to To, which is not part of
@@ -11,20 +13,20 @@ type Piece struct {
 	From, To int
 }
 
-// Contiguous is this rank's part of a sequence that is cut into as many equal parts, one
-// behind the other, as there are ranks. A length that is no multiple of their number is an
-// *OptionError.
-func (s Shard) Contiguous(length int) (Piece, error) {
-	each, err := s.cut(length, 1)
+// Contiguous is a rank's part of a sequence that is cut into as many equal parts, one
+// behind the other, as there are ranks. A length that is no multiple of their number is a
+// *loader.OptionError.
+func Contiguous(s loader.Shard, length int) (Piece, error) {
+	each, err := cut(s, length, 1)
 	return Piece{s.Index * each, (s.Index + 1) * each}, err
 }
 
-// HeadAndTail is this rank's part of a sequence that is cut into twice as many equal parts
+// HeadAndTail is a rank's part of a sequence that is cut into twice as many equal parts
 // as there are n ranks: rank i has part i from the beginning and part i from the end. Under
 // causal attention, where later elements cost more, all ranks then have the same work. A
-// length that is no multiple of 2n is an *OptionError.
-func (s Shard) HeadAndTail(length int) ([2]Piece, error) {
-	each, err := s.cut(length, 2)
+// length that is no multiple of 2n is a *loader.OptionError.
+func HeadAndTail(s loader.Shard, length int) ([2]Piece, error) {
+	each, err := cut(s, length, 2)
 	return [2]Piece{
 		{s.Index * each, (s.Index + 1) * each},
 		{length - (s.Index+1)*each, length - s.Index*each},
@@ -32,10 +34,10 @@ func (s Shard) HeadAndTail(length int) ([2]Piece, error) {
 }
 
 // cut is the length of each of so many parts a rank, 0 with an error.
-func (s Shard) cut(length, parts int) (each int, err error) {
+func cut(s loader.Shard, length, parts int) (each int, err error) {
 	ranks := max(s.Count, 1)
 	var wrong mistakes
-	wrong.check(s.Count >= 0 && s.Count <= maxBatch, "Shard.Count", s.Count, fmt.Sprintf("0 (one rank) to %d", maxBatch))
+	wrong.check(s.Count >= 0 && s.Count <= most, "Shard.Count", s.Count, fmt.Sprintf("0 (one rank) to %d", most))
 	wrong.check(s.Index >= 0 && s.Index < ranks, "Shard.Index", s.Index, fmt.Sprintf("0 to %d", ranks-1))
 	if err := wrong.err(); err != nil {
 		return 0, err
@@ -56,7 +58,7 @@ func (s Shard) cut(length, parts int) (each int, err error) {
 // it. Runs panics if the shape has no such dimension, or if the piece is outside of it.
 func (p Piece) Runs(shape []int, dim int) iter.Seq2[int, int] {
 	if dim < 0 || dim >= len(shape) || p.From < 0 || p.To < p.From || p.To > shape[dim] {
-		panic(fmt.Sprintf("loader: %v is no piece of dimension %d of %v", p, dim, shape))
+		panic(fmt.Sprintf("ranks: %v is no piece of dimension %d of %v", p, dim, shape))
 	}
 	outer, inner := product(shape[:dim]), product(shape[dim+1:])
 	pitch := shape[dim] * inner
