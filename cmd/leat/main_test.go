@@ -40,6 +40,8 @@ func TestDemo(t *testing.T) {
 		"testdata/demo.txt":         {"demo"},
 		"testdata/demo-engines.txt": {"demo", "-engines", "1", "-batches", "8"},
 		"testdata/demo-depth.txt":   {"demo", "-depth", "2", "-batches", "8", "-h2d", "20us", "-compute", "20us", "-d2h", "20us"},
+		"testdata/demo-graph.txt":   {"demo", "-lesson", "graph"},
+		"testdata/demo-devices.txt": {"demo", "-lesson", "devices"},
 		"testdata/demo-compute.txt": {"demo", "-h2d", "1ms", "-compute", "90ms", "-d2h", "0", "-batches", "4"},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -50,10 +52,10 @@ func TestDemo(t *testing.T) {
 
 func TestDemoReportsAllMistakesAtOnce(t *testing.T) {
 	var b bytes.Buffer
-	err := run(t.Context(), []string{"demo", "-h2d", "soon", "-compute=-1ms", "-batches", "3,0", "-depth", "-2", "-engines", "7", "-nosuch", "more"}, &b)
+	err := run(t.Context(), []string{"demo", "-h2d", "soon", "-compute=-1ms", "-batches", "3,0", "-depth", "-2", "-engines", "7", "-lesson", "gpus", "-nosuch", "more"}, &b)
 	for _, mistake := range []string{
 		`invalid value "soon" for flag -h2d`, "Compute is -1ms", "Batches[1] is 0", "Depth is -2", "Engines is 7",
-		"flag provided but not defined: -nosuch", `unexpected argument "more"`,
+		`no lesson "gpus"`, "flag provided but not defined: -nosuch", `unexpected argument "more"`,
 	} {
 		require.ErrorContains(t, err, mistake)
 	}

@@ -45,14 +45,19 @@ func (l Lesson) draw(b *strings.Builder, p Part) {
 	}
 	for _, s := range p.Schedules {
 		fmt.Fprintf(b, "\n  %s: %s\n", l.Options.name(s.Way), how[s.Way])
-		drawing := timeline.Draw(l.rows(s), s.Total(), column)
-		b.WriteString("    " + strings.ReplaceAll(strings.TrimSuffix(drawing, "\n"), "\n", "\n    ") + "\n")
+		s.draw(b, l.Options.engines(), column)
 	}
 }
 
-func (l Lesson) rows(s Schedule) []timeline.Row {
+// draw draws what the engines did, a row for each.
+func (s Schedule) draw(b *strings.Builder, engines []string, column time.Duration) {
+	drawing := timeline.Draw(s.rows(engines), s.Total(), column)
+	b.WriteString("    " + strings.ReplaceAll(strings.TrimSuffix(drawing, "\n"), "\n", "\n    ") + "\n")
+}
+
+func (s Schedule) rows(engines []string) []timeline.Row {
 	var rows []timeline.Row
-	for _, engine := range l.Options.engines() {
+	for _, engine := range engines {
 		row := timeline.Row{Name: engine}
 		for _, span := range s.Spans {
 			if span.Engine == engine {
