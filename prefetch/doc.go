@@ -137,6 +137,10 @@
 // Quiesce, is what the next range begins with, and meanwhile producers and uploader sleep.
 // A context that ends, an error, a Seek to another place and Close stop and join it.
 //
+// Slots keep their addresses until Close. What has them in a graph, which the device would
+// not free the memory of, is told before by BeforeFree; package prefetch/capture makes such
+// graphs of a step.
+//
 // A Prefetcher's goroutines are the run's (the loader's dispatcher and workers, one
 // uploader and, with several compute streams, one for each slot that waits until it is
 // read), the pool's recycler from the first copy until Close, and a Map's stepper with a

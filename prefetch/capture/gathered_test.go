@@ -12,6 +12,7 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/device/cuda"
+	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/loader"
@@ -147,7 +148,8 @@ func capturedBesideAPipeline(t *testing.T, dev *device.Device, width int) {
 	}
 	require.Equal(t, perEpoch*epochs, g.steps)
 	require.GreaterOrEqual(t, captures, int64(100))
-	require.Positive(t, replays)
+	checked := driver.ObserverOf(dev.Driver()) != nil // by the environment
+	require.Equal(t, !checked, replays > 0)
 	g.verify(batch*width, func(x []byte, step int) {
 		for k := range batch {
 			pattern(x[k*width:][:width], step%perEpoch*batch+k)
