@@ -1,7 +1,7 @@
-// Picture draws docs/pipeline.svg: the way of a batch from the dataset to the model, and
-// the time that it saves.
+// Picture draws the pictures of docs, by their names: pipeline, which is the way of a batch
+// from the dataset to the model and the time that it saves, and several-gpus.
 //
-//	go run ./internal/picture >docs/pipeline.svg
+//	go run ./internal/picture pipeline >docs/pipeline.svg
 package main
 
 import (
@@ -12,8 +12,18 @@ import (
 )
 
 func main() {
+	draw := pictures["pipeline"]
+	if len(os.Args) > 1 {
+		draw = pictures[os.Args[1]]
+	}
+	if draw == nil {
+		fmt.Fprintf(os.Stderr, "there is no picture %q\n", os.Args[1])
+		os.Exit(2)
+	}
 	fmt.Fprint(os.Stdout, draw())
 }
+
+var pictures = map[string]func() string{"pipeline": pipeline, "several-gpus": devices}
 
 const (
 	ink    = "#24292f"
@@ -47,16 +57,26 @@ func (c *canvas) back(from, to, y, depth int, text string) {
 	c.text((from+to)/2, y+depth+17, "middle", faint, text)
 }
 
-func draw() string {
-	var c canvas
-	const width, height = 920, 410
-	fmt.Fprintf(&c, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="14">`+"\n", width, height, width, height)
+// begin is an empty canvas of a size.
+func begin(width, height int) *canvas {
+	c := new(canvas)
+	fmt.Fprintf(c, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="14">`+"\n", width, height, width, height)
 	c.WriteString(`<defs><marker id="head" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto"><path d="M0 0 L9 4 L0 8 z" fill="` + ink + `"/></marker></defs>` + "\n")
-	fmt.Fprintf(&c, `<rect width="%d" height="%d" fill="%s"/>`+"\n", width, height, paper)
-	path(&c)
-	times(&c)
+	fmt.Fprintf(c, `<rect width="%d" height="%d" fill="%s"/>`+"\n", width, height, paper)
+	return c
+}
+
+// end is the picture.
+func (c *canvas) end() string {
 	c.WriteString("</svg>\n")
 	return c.String()
+}
+
+func pipeline() string {
+	c := begin(920, 410)
+	path(c)
+	times(c)
+	return c.end()
 }
 
 // path is the upper half: what a batch passes.

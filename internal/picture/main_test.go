@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestThePictureIsDrawnByThisProgram(t *testing.T) {
-	committed, err := os.ReadFile("../../docs/pipeline.svg")
-	require.NoError(t, err)
-	require.Equal(t, strings.ReplaceAll(string(committed), "\r\n", "\n"), draw(), "go run ./internal/picture >docs/pipeline.svg")
+func TestThePicturesAreDrawnByThisProgram(t *testing.T) {
+	for name, draw := range pictures {
+		committed, err := os.ReadFile("../../docs/" + name + ".svg")
+		require.NoError(t, err)
+		require.Equal(t, strings.ReplaceAll(string(committed), "\r\n", "\n"), draw(), "go run ./internal/picture %s >docs/%[1]s.svg", name)
+	}
 }
