@@ -4,18 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
-	"time"
+
+	"github.com/leat-go/leat/loader/internal/whole"
 )
-
-// building is the end of the name of a file that is not whole.
-const building = ".building"
-
-// abandoned is the age from which a file that is not whole is taken for one whose process
-// was killed.
-const abandoned = 24 * time.Hour
 
 // open uses the file at the path, or prepares to build it.
 func (c *FileCache) open() error {
@@ -66,37 +58,15 @@ func (c *FileCache) begin() bool {
 
 // create makes the file beside the path. The caller holds mu.
 func (c *FileCache) create() error {
-	directory, name := filepath.Split(c.path)
-	if directory == "" {
-		directory = "."
-	}
-	removeAbandoned(directory, name)
-	f, err := os.CreateTemp(directory, name+".*"+building)
+	built, err := whole.Create(c.path)
 	if err != nil {
 		return err
 	}
-	c.file = f
-	if _, err = f.WriteAt(c.header.encoded, 0); err == nil {
-		err = f.Truncate(c.header.size())
+	c.file, c.built = built.File, built
+	if _, err = built.WriteAt(c.header.encoded, 0); err == nil {
+		err = built.Truncate(c.header.size())
 	}
 	return err
-}
-
-// removeAbandoned removes what killed processes have left. They are in nobody's way, and
-// only take room: failures are of no importance.
-func removeAbandoned(directory, name string) {
-	entries, err := os.ReadDir(directory)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), name+".") || !strings.HasSuffix(e.Name(), building) {
-			continue
-		}
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
-			os.Remove(filepath.Join(directory, e.Name()))
-		}
-	}
 }
 
 // finish puts the file in place, on a goroutine of its own that Close and Build wait for:
@@ -110,9 +80,7 @@ func (c *FileCache) finish() {
 	c.finishing = true
 	f := c.file
 	go func() {
-		// On the disk before it has its name, so that a machine that stops leaves no
-		// whole file without contents.
-		err := f.Sync()
+		err := f.Sync() // Place does it too, and has nothing to do then while samples wait
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if err == nil {
@@ -127,18 +95,11 @@ func (c *FileCache) finish() {
 
 // place gives the file its name. The caller holds mu.
 func (c *FileCache) place() error {
-	built := c.file.Name()
-	// Some systems rename no file that is open.
-	err := c.file.Close()
+	c.file = nil
+	err := c.built.Place()
 	if err == nil {
-		err = os.Rename(built, c.path)
+		c.file, err = os.Open(c.path)
 	}
-	if err != nil {
-		c.file = nil
-		os.Remove(built)
-		return err
-	}
-	c.file, err = os.Open(c.path)
 	c.whole = err == nil
 	return err
 }
@@ -175,12 +136,11 @@ func (c *FileCache) discard() error {
 	if c.file == nil {
 		return nil
 	}
-	err := c.file.Close()
-	if !c.whole {
-		err = errors.Join(err, os.Remove(c.file.Name()))
+	file := c.file
+	if c.file = nil; !c.whole {
+		return c.built.Discard()
 	}
-	c.file = nil
-	return err
+	return file.Close()
 }
 
 // gaveUp reports whether nothing is kept any more.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/whole"
 )
 
 // CacheFile keeps the samples of ds in a file, for this run and later ones. The file is
@@ -99,7 +100,8 @@ type FileCache struct {
 
 	// Reading and writing the file share the lock; what changes which file it is owns it.
 	mu        sync.RWMutex
-	file      *os.File // nil if none
+	file      *os.File    // nil if none
+	built     *whole.File // the same, if it is not whole
 	whole     bool
 	finishing bool // whether a goroutine puts the file in place
 	closed    bool

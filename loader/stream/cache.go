@@ -2,9 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
-	"math"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -49,25 +46,13 @@ type shelved[T any] struct {
 	failed []error
 }
 
-type cacheMark struct {
-	N      int64 `json:"n"`
-	Failed int64 `json:"failed,omitempty"` // records behind those items
-	From   int64 `json:"from"`             // items before At
-	At     raw   `json:"at"`
-}
-
 func (c *cache[T]) open(ctx context.Context, _ loader.Pass, shard int, mark []byte) (Reader[T], error) {
 	r := &cached[T]{of: c, shelf: &c.shelves[shard], open: func(mark []byte) (Reader[T], error) {
 		return c.s.open(ctx, loader.Pass{}, shard, mark)
 	}}
 	if mark != nil {
 		var m cacheMark
-		if err := parse("Cache", mark, &m); err != nil {
-			return nil, err
-		}
-		at, err := inner("Cache", m.At)
-		err = errors.Join(err, outside("Cache", "n", m.N, 0, math.MaxInt64), outside("Cache", "from", m.From, 0, m.N),
-			outside("Cache", "failed", m.Failed, 0, mostFailed))
+		at, err := m.parse("Cache", mark)
 		if err != nil {
 			return nil, err
 		}
@@ -264,17 +249,7 @@ func (r *cached[T]) AppendMark(dst []byte) ([]byte, error) {
 	if err := r.footing.lost(); err != nil && r.failed > 0 {
 		return dst, err
 	}
-	from := r.shelf.before(r.n, r.base)
-	out := append(dst, `{"n":`...)
-	out = strconv.AppendInt(out, r.n, 10)
-	if r.failed > 0 {
-		out = append(out, `,"failed":`...)
-		out = strconv.AppendInt(out, int64(r.failed), 10)
-	}
-	out = append(out, `,"from":`...)
-	out = strconv.AppendInt(out, from.items, 10)
-	out = appendGiven(append(out, `,"at":`...), from.mark)
-	return append(out, '}'), nil
+	return appendCacheMark(dst, r.n, int64(r.failed), r.shelf.before(r.n, r.base)), nil
 }
 
 // Close keeps the place where s stands, so that another reader can go on.
