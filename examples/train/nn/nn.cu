@@ -15,6 +15,25 @@ DEVICE int global_thread() { return __nvvm_read_ptx_sreg_ctaid_x() * threads + t
 // columns half a tile apart so that neighbours touch neighbouring memory.
 enum { tile = 32, half = tile / 2 };
 
+// What a thread loads of a tile of a and of b.
+enum { loads = tile * tile / threads };
+
+// matmul_load loads a thread's part of the tiles that begin at start. In each pair, the
+// index that runs along memory is taken from the thread's low bits.
+template <bool transpose_a, bool transpose_b>
+DEVICE void matmul_load(float *av, float *bv, const float *a, const float *b, int m, int n, int k, int row, int col, int start) {
+#pragma unroll
+	for (int l = 0; l < loads; l++) {
+		int t = thread() + l * threads, low = t % tile, high = t / tile;
+		int i = transpose_a ? low : high, p = transpose_a ? high : low;
+		bool inside = row + i < m && start + p < k;
+		av[l] = !inside ? 0 : transpose_a ? a[(start + p) * m + row + i] : a[(row + i) * k + start + p];
+		int j = transpose_b ? high : low, q = transpose_b ? low : high;
+		inside = col + j < n && start + q < k;
+		bv[l] = !inside ? 0 : transpose_b ? b[(col + j) * k + start + q] : b[(start + q) * n + col + j];
+	}
+}
+
 template <bool transpose_a, bool transpose_b>
 DEVICE void matmul(float *out, const float *a, const float *b, int m, int n, int k) {
 	// One more column keeps the threads of a warp in different banks.
@@ -22,19 +41,19 @@ DEVICE void matmul(float *out, const float *a, const float *b, int m, int n, int
 	int row = __nvvm_read_ptx_sreg_ctaid_y() * tile, col = __nvvm_read_ptx_sreg_ctaid_x() * tile;
 	int x = thread() % half, y = thread() / half;
 	float sum[2][2] = {};
+	// The next tiles are on their way while these are worked on: with few blocks there
+	// is nothing else to do meanwhile.
+	float av[loads], bv[loads];
+	matmul_load<transpose_a, transpose_b>(av, bv, a, b, m, n, k, row, col, 0);
 	for (int start = 0; start < k; start += tile) {
-		// In each pair, the index that runs along memory is taken from the thread's
-		// low bits.
-		for (int t = thread(); t < tile * tile; t += threads) {
-			int low = t % tile, high = t / tile;
-			int i = transpose_a ? low : high, p = transpose_a ? high : low;
-			bool inside = row + i < m && start + p < k;
-			as[i][p] = !inside ? 0 : transpose_a ? a[(start + p) * m + row + i] : a[(row + i) * k + start + p];
-			int j = transpose_b ? high : low, q = transpose_b ? low : high;
-			inside = col + j < n && start + q < k;
-			bs[q][j] = !inside ? 0 : transpose_b ? b[(col + j) * k + start + q] : b[(start + q) * n + col + j];
+#pragma unroll
+		for (int l = 0; l < loads; l++) {
+			int t = thread() + l * threads, low = t % tile, high = t / tile;
+			as[transpose_a ? low : high][transpose_a ? high : low] = av[l];
+			bs[transpose_b ? low : high][transpose_b ? high : low] = bv[l];
 		}
 		__nvvm_bar_sync(0);
+		if (start + tile < k) matmul_load<transpose_a, transpose_b>(av, bv, a, b, m, n, k, row, col, start + tile);
 #pragma unroll
 		for (int p = 0; p < tile; p++) {
 			float a0 = as[y][p], a1 = as[y + half][p], b0 = bs[p][x], b1 = bs[p][x + half];
@@ -83,6 +102,8 @@ KERNEL column_sum(float *__restrict__ out, const float *__restrict__ x, int n, i
 	int j = global_thread();
 	if (j >= width) return;
 	float sum = 0;
+	// There are few threads, so that each must have many loads under way.
+#pragma unroll 32
 	for (int i = 0; i < n; i++) sum += x[i * width + j];
 	out[j] = sum;
 }
