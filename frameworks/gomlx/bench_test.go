@@ -30,17 +30,34 @@ const (
 // A job is what is done for each sample: the same code for all loaders.
 type job struct {
 	dtype  dtypes.DType
-	sample func(to []byte, from []byte)
+	sample func(to, from []byte)
 }
 
 var jobs = map[string]job{
 	// A sample is copied from a random place of an array in memory.
 	"copy": {dtypes.Uint8, func(to, from []byte) { copy(to, from) }},
-	// And turned into numbers from 0 to 1.
+	// It is made numbers from 0 to 1.
 	"scale": {dtypes.Float32, func(to, from []byte) {
 		numbers := dtype.As[float32](to)
 		for i, x := range from {
 			numbers[i] = float32(x) * (1.0 / 255)
+		}
+	}},
+	// It is turned by a small angle and blended from four neighbours, as augmentation does.
+	"turn": {dtypes.Float32, func(to, from []byte) {
+		numbers := dtype.As[float32](to)
+		cos, sin := float32(0.995), float32(from[400])/2550
+		for y := range 28 {
+			for x := range 28 {
+				u := cos*float32(x-14) - sin*float32(y-14) + 14
+				v := sin*float32(x-14) + cos*float32(y-14) + 14
+				i, j := min(max(int(u), 0), 26), min(max(int(v), 0), 26)
+				p, q := u-float32(i), v-float32(j)
+				at := from[28*j+i:]
+				top := float32(at[0])*(1-p) + float32(at[1])*p
+				low := float32(at[28])*(1-p) + float32(at[29])*p
+				numbers[28*y+x] = (top*(1-q) + low*q) * (1.0 / 255)
+			}
 		}
 	}},
 }

@@ -3,6 +3,7 @@ package onnx
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -38,7 +39,6 @@ type Options struct {
 
 // A Model runs an ONNX model on batches. Run may be called by several goroutines at once.
 type Model struct {
-	session *ort.DynamicAdvancedSession
 	rows    int // of a full batch
 	inputs  []input
 	results *loader.Layout
@@ -47,9 +47,9 @@ type Model struct {
 	pool    *pinnedpool.Pool
 	slots   []slot // by the number of the buffer
 
-	// running is held for reading by each Run, so that Close waits for them.
+	// running is held for reading while the session is in use, so that Close waits for that.
 	running sync.RWMutex
-	closed  bool
+	session *ort.DynamicAdvancedSession // nil once closed
 }
 
 // New loads a model, twice: once to see its inputs and outputs. The caller goes on to own pf,
@@ -92,6 +92,9 @@ func (m *Model) fit(plan prefetch.Plan, ins, outs []ort.InputOutputInfo, o Optio
 	var errs []error
 	if plan.Device != "" {
 		errs = append(errs, ErrDeviceMemory)
+	}
+	if o.Slots < 0 {
+		errs = append(errs, fmt.Errorf("onnx: Options.Slots is %d, want 0 or more", o.Slots))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Fields)) {
 		if !slices.ContainsFunc(ins, func(i ort.InputOutputInfo) bool { return i.Name == name }) {
@@ -169,20 +172,23 @@ func (m *Model) open(path string, o Options) (err error) {
 }
 
 // Run runs the model on a batch, which it borrows until it returns. The caller owns the
-// Result until its Release. While all results are held Run waits for one, until ctx ends;
-// a run of the model itself is not interrupted. A failure of ONNX Runtime is a [*RunError].
+// Result until its Release. While all results are held Run waits for one, until ctx ends or
+// the Model is closed; a run of the model itself is not interrupted. A failure of ONNX
+// Runtime is a [*RunError].
 func (m *Model) Run(ctx context.Context, b prefetch.Batch) (Result, error) {
-	m.running.RLock()
-	defer m.running.RUnlock()
-	if m.closed {
-		return Result{}, ErrClosed
-	}
 	buffer, err := m.pool.Get(ctx)
+	if errors.Is(err, pinnedpool.ErrClosed) {
+		err = ErrClosed
+	}
 	if err != nil {
 		return Result{}, err
 	}
 	s := &m.slots[buffer.ID()]
-	if err := m.run(b, s); err != nil {
+	switch err := m.run(b, s); {
+	case err == ErrClosed:
+		m.pool.Put(buffer)
+		return Result{}, err
+	case err != nil:
 		m.pool.Put(buffer)
 		return Result{}, &RunError{b.Position(), err}
 	}
@@ -192,24 +198,30 @@ func (m *Model) Run(ctx context.Context, b prefetch.Batch) (Result, error) {
 // run fills a slot. Neither a tensor nor anything else of ONNX Runtime refers to the memory of
 // the batch or the slot afterwards.
 func (m *Model) run(b prefetch.Batch, s *slot) error {
+	m.running.RLock()
+	defer m.running.RUnlock()
+	if m.session == nil {
+		return ErrClosed
+	}
 	s.take(b)
 	if b.Len() == 0 {
 		return nil
 	}
-	var c call
+	c := &s.call
 	defer c.end()
 	for i := range m.inputs {
-		shape, memory := m.inputs[i].rows(b, m.rows)
-		if err := c.tensor(m.inputs[i].dtype, shape, memory); err != nil {
-			return &ValueError{m.inputs[i].name, false, err}
+		in := &m.inputs[i]
+		shape, memory := in.rows(b, m.rows)
+		if err := c.tensor(in.dtype, shape[0], shape[1:], memory); err != nil {
+			return &ValueError{in.name, false, err}
 		}
 	}
-	for i, f := range m.results.Fields() {
-		shape, memory := s.shapes[i], s.buffer.Bytes()[f.Offset:][:f.Size]
-		if m.full {
-			shape = append([]int{m.rows}, f.Shape...) // also of a short batch
-		}
-		if err := c.tensor(f.DType, shape, memory); err != nil {
+	rows := b.Len()
+	if m.full {
+		rows = m.rows // also of a short batch
+	}
+	for _, f := range m.results.Fields() {
+		if err := c.tensor(f.DType, rows, f.Shape, s.buffer.Bytes()[f.Offset:][:f.Size]); err != nil {
 			return &ValueError{f.Name, true, err}
 		}
 	}
@@ -239,13 +251,15 @@ func (m *Model) Map(ctx context.Context, batches iter.Seq2[prefetch.Batch, error
 	}
 }
 
-// Close waits for calls of Run, and frees the session and the results' memory. Results that
-// are not released stay valid, and their memory is kept: the error says so, and Close may be
-// called again after their Release. Run returns [ErrClosed] from the first call on.
+// Close waits for models that run, and frees the session and the results' memory. Results
+// that are not released stay valid, and their memory is kept: the error says so, and Close
+// may be called again after their Release. Run returns [ErrClosed] from the first call on.
 func (m *Model) Close() error {
+	if m.pool != nil {
+		_ = m.pool.Close(context.Background()) // ends calls that wait for a result; what it could not free is freed below
+	}
 	m.running.Lock()
 	defer m.running.Unlock()
-	m.closed = true
 	if m.session != nil {
 		_ = m.session.Destroy() // never fails
 		m.session = nil
@@ -254,7 +268,6 @@ func (m *Model) Close() error {
 		if err := m.pool.Close(context.Background()); err != nil {
 			return err
 		}
-		m.pool = nil
 	}
 	if m.dev == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	ort "github.com/yalue/onnxruntime_go"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
@@ -141,8 +142,9 @@ func TestMistakesAreReportedTogether(t *testing.T) {
 		require.Equal(t, c.value, value.Name)
 		require.Equal(t, c.output, value.Output)
 	}
-	_, err := onnx.New(classify, pf, onnx.Options{Fields: map[string]string{"image": "right"}, Outputs: out("points", dtype.Bool)})
+	_, err := onnx.New(classify, pf, onnx.Options{Fields: map[string]string{"image": "right"}, Outputs: out("points", dtype.Bool), Slots: -1})
 	require.ErrorIs(t, err, onnx.ErrNoValue)
+	require.ErrorContains(t, err, "Options.Slots is -1")
 	require.ErrorContains(t, err, `input "image"`)
 	require.ErrorContains(t, err, `input "pixels"`)
 	require.ErrorContains(t, err, `output "points"`)
@@ -282,6 +284,46 @@ func TestPullLeftHalfWay(t *testing.T) {
 	}
 }
 
+// Beside what the binding allocates for tensors and a run there is nothing.
+func TestAllocations(t *testing.T) {
+	needRuntime(t)
+	pf := open(t, pictures(4), 4, loader.Options{}, prefetch.Options{})
+	m := load(t, classify, pf, onnx.Options{})
+	session, err := ort.NewDynamicAdvancedSession(classify, []string{"pixels"}, []string{"scores", "class"}, nil)
+	require.NoError(t, err)
+	defer session.Destroy()
+	in, scores, class := make([]byte, 4*6*4), make([]byte, 4*4*4), make([]byte, 4*8)
+	tensor := func(memory []byte, of ort.TensorElementDataType, dims ...int64) ort.Value {
+		v, err := ort.NewCustomDataTensor(dims, memory, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	ins, outs := make([]ort.Value, 1), make([]ort.Value, 2)
+	theirs := testing.AllocsPerRun(200, func() {
+		ins[0] = tensor(in, ort.TensorElementDataTypeFloat, 4, 2, 3)
+		outs[0] = tensor(scores, ort.TensorElementDataTypeFloat, 4, 4)
+		outs[1] = tensor(class, ort.TensorElementDataTypeInt64, 4)
+		if err := session.Run(ins, outs); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range append(ins, outs...) {
+			_ = v.Destroy()
+		}
+	})
+	for b, err := range pf.Batches(t.Context()) {
+		require.NoError(t, err)
+		require.LessOrEqual(t, testing.AllocsPerRun(200, func() {
+			r, err := m.Run(t.Context(), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Release()
+		}), theirs)
+	}
+}
+
 // A result is the caller's until its release, and not later.
 func TestLeases(t *testing.T) {
 	needRuntime(t)
@@ -310,7 +352,13 @@ func TestLeases(t *testing.T) {
 	cancel(mine)
 	_, err = m.Run(ctx, b)
 	require.ErrorIs(t, err, mine, "all results are held")
+	ended := make(chan error)
+	go func() {
+		_, err := m.Run(context.Background(), b)
+		ended <- err
+	}()
 	require.Error(t, m.Close(), "one is held")
+	require.ErrorIs(t, <-ended, onnx.ErrClosed, "nobody waits for a result any more")
 	requireScores(t, held, 0, 4)
 	_, err = m.Run(t.Context(), b)
 	require.ErrorIs(t, err, onnx.ErrClosed)

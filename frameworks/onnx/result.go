@@ -13,6 +13,7 @@ import (
 type slot struct {
 	buffer *pinnedpool.Buffer
 	lap    atomic.Uint64
+	call   call // the one that fills it
 	// What follows is that of the latest result.
 	at            prefetch.Position
 	length, valid int
