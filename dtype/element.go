@@ -13,30 +13,38 @@ type Element interface {
 // Holds reports whether elements of type t are seen as T: the Go type of the same name,
 // and uint16 for Float16 and BFloat16.
 func Holds[T Element](t Type) bool {
-	switch any(*new(T)).(type) {
-	case bool:
+	// The size is a constant of each form of this function, which has no other cases then:
+	// loaders ask for every value.
+	switch unsafe.Sizeof(*new(T)) {
+	case 1:
+		switch any(*new(T)).(type) {
+		case uint8:
+			return t == Uint8
+		case int8:
+			return t == Int8
+		}
 		return t == Bool
-	case uint8:
-		return t == Uint8
-	case int8:
-		return t == Int8
-	case uint16:
+	case 2:
+		if _, signed := any(*new(T)).(int16); signed {
+			return t == Int16
+		}
 		return t == Uint16 || t == Float16 || t == BFloat16
-	case int16:
-		return t == Int16
-	case uint32:
+	case 4:
+		switch any(*new(T)).(type) {
+		case float32:
+			return t == Float32
+		case int32:
+			return t == Int32
+		}
 		return t == Uint32
-	case int32:
-		return t == Int32
-	case uint64:
-		return t == Uint64
+	}
+	switch any(*new(T)).(type) {
+	case float64:
+		return t == Float64
 	case int64:
 		return t == Int64
-	case float32:
-		return t == Float32
-	default:
-		return t == Float64
 	}
+	return t == Uint64
 }
 
 // As is b as elements of T, in the same memory: what is written to one is read from the

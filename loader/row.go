@@ -28,12 +28,15 @@ type Row struct {
 	source   rand.PCG
 	random   *rand.Rand
 	asked    fieldSet // of this sample so far
+	plain    bool     // a sample needs no look at anything but asked.first
 	lengths  []int32  // of this sample's ragged fields, unknown until they are told
 }
 
 // newRow makes a row of a batch.
 func newRow(l *Layout, seed uint64) Row {
-	return Row{layout: l, seed: seed, asked: newFieldSet(len(l.fields)), lengths: newLengths(l)}
+	r := Row{layout: l, seed: seed, asked: newFieldSet(len(l.fields)), lengths: newLengths(l)}
+	r.plain = r.asked.more == nil && r.lengths == nil && !poisonRows
+	return r
 }
 
 // Write copies a sample's value into the field of that name. A slice must have exactly
@@ -118,12 +121,11 @@ func (r *Row) Bytes(field string) []byte {
 // find is the field of that name, or -1. Fields that are asked for in their order, by the
 // constants that name them, cost no comparison of bytes.
 func (r *Row) find(name string) int {
-	i := r.next
-	if uint(i) >= uint(r.layout.written) || !same(r.layout.fields[i].Name, name) {
-		return r.search(name)
+	if i := r.next; i < r.layout.written && same(r.layout.fields[i].Name, name) {
+		r.next = i + 1
+		return i
 	}
-	r.next = i + 1
-	return i
+	return r.search(name)
 }
 
 // same reports whether two strings are one in memory. If not they may be equal.
@@ -131,7 +133,10 @@ func same(a, b string) bool {
 	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
 }
 
-// search is find for all other names.
+// search is find for all other names. It is no part of the code that every value runs
+// through, which grows faster than one would think.
+//
+//go:noinline
 func (r *Row) search(name string) int {
 	i, ok := r.layout.Lookup(name)
 	if !ok || i >= r.layout.written {
@@ -183,11 +188,17 @@ func (r *Row) Rand() *rand.Rand {
 
 // move points the row at another sample, or at the same one again.
 func (r *Row) move(number int, position int64) {
-	r.number, r.next, r.position, r.seeded, r.placed = number, 0, position, false, false
-	r.asked.clear()
-	if len(r.lengths) > 0 {
-		r.forgetLengths()
+	r.number, r.next, r.position, r.seeded = number, 0, position, false
+	r.asked.first = 0
+	if !r.plain {
+		r.forget()
 	}
+}
+
+// forget is the rest of move.
+func (r *Row) forget() {
+	r.asked.clear()
+	r.forgetLengths()
 	if poisonRows {
 		r.poison()
 	}
@@ -196,10 +207,18 @@ func (r *Row) move(number int, position int64) {
 // unwritten is why the row does not hold a sample although the user's code says
 // that it does: a field of it was forgotten.
 func (r *Row) unwritten() error {
+	if r.plain && r.layout.holding.first&^r.asked.first == 0 {
+		return nil
+	}
+	return r.lacking()
+}
+
+// lacking is unwritten for rows that are looked at closely.
+func (r *Row) lacking() error {
 	if len(r.lengths) > 0 {
 		r.excuseEmpty()
 	}
-	if field := r.layout.holding.firstNotIn(r.asked); field >= 0 {
+	if field := r.layout.holding.firstNotIn(&r.asked); field >= 0 {
 		return &UnwrittenError{Field: r.layout.fields[field].Field}
 	}
 	if len(r.lengths) > 0 {
