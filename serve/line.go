@@ -113,6 +113,16 @@ func (l *line) leaves(e *entry) {
 	}
 }
 
+// ended is why nobody is let in any more, nil if that is not so.
+func (l *line) ended() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over == nil || l.over == ErrClosed {
+		return l.over
+	}
+	return &Error{Stage: StagePipeline, Err: l.over}
+}
+
 // unused reports whether the line was closed before there was any batch: an iterator that
 // gives nothing at all is a mistake elsewhere.
 func (l *line) unused() bool {

@@ -128,6 +128,11 @@ func (q *Queue[Req, Resp]) DoAs(ctx context.Context, who Caller, req Req) (Resp,
 // Stats is what was counted so far.
 func (q *Queue[Req, Resp]) Stats() Stats { return q.line.stats() }
 
+// Err is nil while requests are let in. After Shutdown or Close it is ErrClosed, and after a
+// failure of the pipeline an *Error of StagePipeline: then a server should say that it is not
+// well, and be started again.
+func (q *Queue[Req, Resp]) Err() error { return q.line.ended() }
+
 // Plan says what the pipeline is made of.
 func (q *Queue[Req, Resp]) Plan() prefetch.Plan { return q.pf.Plan() }
 

@@ -116,7 +116,11 @@ func statusOf(err error) int {
 }
 
 func (s *server) health(w http.ResponseWriter, _ *http.Request) {
-	if s.ending.Load() {
+	switch err := s.queue.Err(); {
+	case err != nil: // the device is lost, perhaps: whoever asks starts this program again
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	case s.ending.Load():
 		http.Error(w, "ending", http.StatusServiceUnavailable)
 		return
 	}
