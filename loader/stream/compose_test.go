@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -191,7 +192,11 @@ func (c *composer) byLength(in modelled, _ int) modelled {
 }
 
 func (c *composer) random(in modelled, _ int) modelled {
-	s := stream.MapRand(in.s, func(_ context.Context, r *rand.Rand, n int) (int, error) { return n + r.IntN(10), nil })
+	f := func(_ context.Context, r *rand.Rand, n int) (int, error) { return n + r.IntN(10), nil }
+	s := stream.MapRand(in.s, f)
+	if rapid.Bool().Draw(c.t, "parallel") {
+		s = stream.ParallelMapRand(in.s, c.upTo(1, 3, "workers"), f)
+	}
 	return modelled{"MapRand " + in.name, s, func(pass loader.Pass, shard int) (out []int) {
 		k := key(pass, shard, in.draws)
 		for i, n := range in.model(pass, shard) {
@@ -238,6 +243,12 @@ func (c *composer) concatenated(in modelled, depth int) modelled {
 func (c *composer) held(in modelled, _ int) modelled {
 	c.cached = true
 	s := stream.Cache(in.s, int64(c.upTo(0, 40, "limit")), one)
+	if rapid.Bool().Draw(c.t, "files") {
+		directory, err := os.MkdirTemp("", "leat")
+		require.NoError(c.t, err)
+		c.t.Cleanup(func() { _ = os.RemoveAll(directory) })
+		s = cacheFile(in.s, directory).Stream()
+	}
 	return modelled{"Cache " + in.name, s, func(_ loader.Pass, shard int) []int { return in.model(loader.Pass{}, shard) }, in.draws}
 }
 

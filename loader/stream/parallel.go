@@ -2,7 +2,9 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"math"
+	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -19,18 +21,54 @@ import (
 // of f is that of Open, and is cancelled by Close.
 func ParallelMap[T, U any](s Stream[T], workers int, f func(ctx context.Context, value T) (U, error)) Stream[U] {
 	return then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[U], error) {
-		up, m, err := openAhead(ctx, "ParallelMap", s, pass, shard, mark)
+		p, err := openParallel[T, U](ctx, "ParallelMap", s, workers, pass, shard, mark)
 		if err != nil {
 			return nil, err
 		}
-		p := &parallel[T, U]{up: up, f: f, workers: workers, base: slices.Clone(given(m.At)), since: m.Read}
-		if p.base == nil {
-			p.lost = noMarks(up)
+		p.begin = func() func(context.Context, uint64, T) (U, error) {
+			return func(ctx context.Context, _ uint64, value T) (U, error) { return f(ctx, value) }
 		}
-		p.ctx, p.cancel = context.WithCancel(ctx)
 		return p, nil
-	}, check(workers >= 1 && workers <= maxWorkers, "ParallelMap", "workers", workers, "1 to "+strconv.Itoa(maxWorkers)),
-		needs(f == nil, "ParallelMap", "f")).as("Map")
+	}, workersOf("ParallelMap", workers), needs(f == nil, "ParallelMap", "f")).as("Map")
+}
+
+// ParallelMapRand is MapRand as ParallelMap is Map: the random numbers of a value are those
+// that MapRand gives it, whichever goroutine has it.
+func ParallelMapRand[T, U any](s Stream[T], workers int, f func(ctx context.Context, random *rand.Rand, value T) (U, error)) Stream[U] {
+	draws := s.draws
+	out := then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[U], error) {
+		p, err := openParallel[T, U](ctx, "ParallelMapRand", s, workers, pass, shard, mark)
+		if err != nil {
+			return nil, err
+		}
+		p.begin = func() func(context.Context, uint64, T) (U, error) {
+			draw := newDraw(pass, shard, draws) // of one goroutine
+			return func(ctx context.Context, n uint64, value T) (U, error) {
+				draw.seed(n)
+				return f(ctx, draw.random, value)
+			}
+		}
+		return p, nil
+	}, workersOf("ParallelMapRand", workers), needs(f == nil, "ParallelMapRand", "f")).as("MapRand")
+	out.draws++
+	return out
+}
+
+func workersOf(operator string, workers int) error {
+	return check(workers >= 1 && workers <= maxWorkers, operator, "workers", workers, "1 to "+strconv.Itoa(maxWorkers))
+}
+
+func openParallel[T, U any](ctx context.Context, operator string, s Stream[T], workers int, pass loader.Pass, shard int, mark []byte) (*parallel[T, U], error) {
+	up, m, err := openAhead(ctx, operator, s, pass, shard, mark)
+	if err != nil {
+		return nil, err
+	}
+	p := &parallel[T, U]{up: up, workers: workers, base: slices.Clone(given(m.At)), before: m.Before, since: m.Read}
+	if p.base == nil {
+		p.lost = noMarks(up)
+	}
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	return p, nil
 }
 
 const maxWorkers = 65536 // as in loader.Options
@@ -38,8 +76,9 @@ const maxWorkers = 65536 // as in loader.Options
 // aheadMark is the mark of an operator that reads ahead: a place before, and how many items
 // have been given since.
 type aheadMark struct {
-	Read int64 `json:"read"`
-	At   raw   `json:"at"`
+	Before int64 `json:"before,omitempty"` // items before At
+	Read   int64 `json:"read"`
+	At     raw   `json:"at"`
 }
 
 // openAhead opens s behind the items that were given.
@@ -55,7 +94,7 @@ func openAhead[T any](ctx context.Context, operator string, s Stream[T], pass lo
 	if _, err := inner(operator, m.At); err != nil {
 		return nil, m, err
 	}
-	if err := outside(operator, "read", m.Read, 0, math.MaxInt64); err != nil {
+	if err := errors.Join(outside(operator, "read", m.Read, 0, math.MaxInt64/2), outside(operator, "before", m.Before, 0, math.MaxInt64/2)); err != nil {
 		return nil, m, err
 	}
 	up, err := s.open(ctx, pass, shard, given(m.At))
@@ -72,8 +111,8 @@ func openAhead[T any](ctx context.Context, operator string, s Stream[T], pass lo
 // A job belongs to the feeder until it is in todo, then to a worker until it is done, then
 // to Next, and then to the feeder again.
 type parallel[T, U any] struct {
-	up      Reader[T] // the feeder's while that runs
-	f       func(context.Context, T) (U, error)
+	up      Reader[T]                                                           // the feeder's while that runs
+	begin   func() func(ctx context.Context, number uint64, value T) (U, error) // makes what a worker calls
 	workers int
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -88,6 +127,7 @@ type parallel[T, U any] struct {
 	ended   bool
 	broken  error  // how it ended, if not by itself
 	base    []byte // a place of up, nil for the beginning
+	before  int64  // items before it
 	since   int64  // items given or left out since there
 	lost    error  // why there is no place
 }
@@ -95,6 +135,7 @@ type parallel[T, U any] struct {
 // job is what one Next of up has returned.
 type job[T, U any] struct {
 	item  Item[T]
+	n     uint64 // the item's number in the shard
 	ok    bool
 	value U
 	err   error         // of up, or of f
@@ -118,14 +159,14 @@ func (p *parallel[T, U]) start() {
 		p.free <- &job[T, U]{done: make(chan struct{}, 1)}
 	}
 	p.running.Add(1 + p.workers)
-	go p.feed()
+	go p.feed(uint64(p.before + p.since))
 	for range p.workers {
 		go p.work()
 	}
 }
 
-// feed reads up until that ends, or breaks.
-func (p *parallel[T, U]) feed() {
+// feed reads up, whose next item is number n, until that ends, or breaks.
+func (p *parallel[T, U]) feed(n uint64) {
 	defer p.running.Done()
 	since, behind := int64(0), false // whether the place before is to be kept in any case
 	for {
@@ -135,6 +176,7 @@ func (p *parallel[T, U]) feed() {
 		case <-p.ctx.Done():
 			return
 		}
+		j.n = n
 		j.placed = since >= placeEvery || behind
 		j.last = p.read(j) || !j.ok && j.err == nil
 		if j.placed {
@@ -146,6 +188,7 @@ func (p *parallel[T, U]) feed() {
 		p.order <- j // has room for all
 		if j.read {
 			since++
+			n++
 			p.todo <- j
 			continue
 		}
@@ -178,7 +221,7 @@ func (p *parallel[T, U]) read(j *job[T, U]) (broken bool) {
 
 // work does jobs. A worker whose goroutine f has ended is replaced.
 func (p *parallel[T, U]) work() {
-	ended := false
+	ended, f := false, p.begin()
 	defer func() {
 		if !ended {
 			p.running.Add(1)
@@ -189,7 +232,7 @@ func (p *parallel[T, U]) work() {
 	for {
 		select {
 		case j := <-p.todo:
-			p.do(j)
+			p.do(j, f)
 		case <-p.ctx.Done():
 			ended = true
 			return
@@ -197,7 +240,7 @@ func (p *parallel[T, U]) work() {
 	}
 }
 
-func (p *parallel[T, U]) do(j *job[T, U]) {
+func (p *parallel[T, U]) do(j *job[T, U], f func(context.Context, uint64, T) (U, error)) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
@@ -207,7 +250,7 @@ func (p *parallel[T, U]) do(j *job[T, U]) {
 		}
 		j.done <- struct{}{}
 	}()
-	j.value, j.err = p.f(p.ctx, j.item.Value)
+	j.value, j.err = f(p.ctx, j.n, j.item.Value)
 	returned = true
 }
 
@@ -256,7 +299,7 @@ func (p *parallel[T, U]) take(item *Item[U]) (ok bool, err error) {
 	if j.placed {
 		p.lost = j.lost
 		if j.lost == nil {
-			p.base, j.mark, p.since = j.mark, p.base, 0
+			p.base, j.mark, p.before, p.since = j.mark, p.base, p.before+p.since, 0
 		}
 	}
 	switch {
@@ -283,7 +326,12 @@ func (p *parallel[T, U]) AppendMark(dst []byte) ([]byte, error) {
 	if p.lost != nil {
 		return dst, p.lost
 	}
-	out := append(dst, `{"read":`...)
+	out := append(dst, '{')
+	if p.before > 0 {
+		out = append(out, `"before":`...)
+		out = append(strconv.AppendInt(out, p.before, 10), ',')
+	}
+	out = append(out, `"read":`...)
 	out = strconv.AppendInt(out, p.since, 10)
 	out = appendGiven(append(out, `,"at":`...), p.base)
 	return append(out, '}'), nil
