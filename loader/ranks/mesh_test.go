@@ -50,6 +50,7 @@ func TestAMeshSaysAllThatIsWrongWithIt(t *testing.T) {
 		"names":         {ranks.Mesh{{Name: "data", Size: 1}, {Size: 1}, {Name: "data", Size: 1}}, 0, []string{"data"}, []string{"Mesh[1] ()", "Mesh[2] (data)"}},
 		"too many":      {ranks.Mesh{{Name: "data", Size: math.MaxInt32}, {Name: "tensor", Size: math.MaxInt32}, {Name: "more", Size: math.MaxInt32}}, 0, []string{"data"}, []string{"Mesh"}},
 		"a huge axis":   {ranks.Mesh{{Name: "data", Size: math.MaxInt}}, 0, []string{"data"}, []string{"Mesh[0] (data)"}},
+		"a rank of it":  {ranks.Mesh{{Name: "data"}}, 7, []string{"data"}, []string{"Mesh[0] (data)"}},
 		"negative rank": {good, -1, []string{"data"}, []string{"rank"}},
 		"rank too high": {good, 4, []string{"data"}, []string{"rank"}},
 		"no axis":       {good, 0, nil, []string{"axes"}},

@@ -73,6 +73,7 @@ func TestPiecesThatDoNotFit(t *testing.T) {
 		"rank too high":  {loader.Shard{Index: 2, Count: 2}, 4},
 		"rank negative":  {loader.Shard{Index: -1, Count: 2}, 4},
 		"many":           {loader.Shard{Count: math.MaxInt}, 4},
+		"negative count": {loader.Shard{Count: -1}, 4},
 	} {
 		p, err := ranks.Contiguous(c.shard, c.length)
 		var wrong *loader.OptionError
@@ -84,7 +85,22 @@ func TestPiecesThatDoNotFit(t *testing.T) {
 	whole, err := ranks.Contiguous(loader.Shard{}, 7)
 	require.NoError(t, err)
 	require.Equal(t, ranks.Piece{To: 7}, whole)
-	for _, dim := range []int{-1, 0, 2} {
-		require.Panics(t, func() { whole.Runs([]int{3, 7}, dim) })
+	_, err = ranks.Contiguous(loader.Shard{Count: math.MaxInt}, 4)
+	require.Equal(t, []string{"Shard.Count"}, options(err), "and nothing that follows from it")
+	most, err := ranks.Contiguous(loader.Shard{Count: math.MaxInt32}, math.MaxInt32)
+	require.NoError(t, err)
+	require.Equal(t, ranks.Piece{To: 1}, most)
+	for range whole.Runs([]int{3, 7}, 1) { // all rows are one run
+		most.To++
+	}
+	require.Equal(t, 2, most.To)
+	for _, c := range []struct {
+		p   ranks.Piece
+		dim int
+	}{{whole, -1}, {whole, 0}, {whole, 2}, {whole, 3}, {ranks.Piece{From: -1, To: 2}, 1}, {ranks.Piece{From: 3, To: 2}, 1}} {
+		func() {
+			defer func() { require.Contains(t, recover(), "is no piece of dimension") }()
+			c.p.Runs([]int{3, 7}, c.dim)
+		}()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -127,7 +128,7 @@ func TestMistakes(t *testing.T) {
 	for _, c := range []struct {
 		o     records.Options
 		width int
-	}{{records.Options{}, 4}, {records.Options{Header: 1}, 3}, {records.Options{Header: 15}, 3}, {records.Options{Stride: 8}, 3}} {
+	}{{records.Options{}, 4}, {records.Options{Header: 1}, 3}, {records.Options{Header: 28}, 3}, {records.Options{Header: 15}, 3}, {records.Options{Stride: 8}, 3}} {
 		_, err := records.Open(t.Context(), one, twoFields(c.width), c.o)
 		var size *records.SizeError
 		require.ErrorAs(t, err, &size)
@@ -231,5 +232,61 @@ func TestAFailureNamesTheRecord(t *testing.T) {
 		file := filepath.Join(folder, "1.bin")
 		require.Equal(t, loader.Origin{File: file, Offset: 7, Record: 1}, failure.Origin)
 		require.ErrorContains(t, err, file+", record 1 at offset 7: read: no such label")
+	}
+}
+
+// store is a source that counts its reads and the Files that are open.
+type store struct {
+	name        string
+	size        int64
+	reads, open *int
+	broken      error // of Stat
+}
+
+func (s store) Name() string { return s.name }
+
+func (s store) Stat(context.Context) (source.Info, error) {
+	return source.Info{Size: s.size}, s.broken
+}
+
+func (s store) Open(context.Context) (source.File, error) {
+	*s.open++
+	return source.NewFile(s.name, source.Info{Size: s.size}, func(_ context.Context, p []byte, _ int64) (int, error) {
+		*s.reads++
+		clear(p)
+		return len(p), nil
+	}, func() error { *s.open--; return nil }), nil
+}
+
+// A small record is one read, a large one a read for each field, into its place.
+func TestHowManyReadsARecordTakes(t *testing.T) {
+	for width, want := range map[int]int{3: 1, 16<<10 - 4: 1, 16<<10 - 3: 2} {
+		reads, open := 0, 0
+		data, err := records.Open(t.Context(), []source.Source{store{"a", int64(4 + width), &reads, &open, nil}}, twoFields(width), records.Options{})
+		require.NoError(t, err)
+		scratch, err := loader.NewScratch(data.Fields())
+		require.NoError(t, err)
+		require.NoError(t, data.Read(t.Context(), 0, scratch.Begin(new(loader.Row))))
+		require.Equal(t, want, reads, width)
+		require.NoError(t, data.Close())
+		require.Zero(t, open)
+	}
+}
+
+// What can't be opened leaves nothing open.
+func TestOpenFailsWhole(t *testing.T) {
+	broken := errors.New("no answer")
+	reads, open := 0, 0
+	huge := func(name string) source.Source { return store{name, math.MaxInt / 7 * 7, &reads, &open, nil} }
+	for want, files := range map[string][]source.Source{
+		"no answer":        {store{"a", 7, &reads, &open, nil}, store{"b", 7, &reads, &open, broken}},
+		"too many records": {huge("a"), huge("b"), huge("c"), huge("d"), huge("e"), huge("f"), huge("g"), huge("h")},
+	} {
+		_, err := records.Open(t.Context(), files, twoFields(3), records.Options{})
+		if want == "too many records" {
+			_, err = records.Open(t.Context(), files, []loader.Field{{Name: "x", DType: dtype.Uint8}}, records.Options{})
+		}
+		require.ErrorContains(t, err, want)
+		require.Zero(t, open)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,13 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left beside it")
 
+	if runtime.GOOS != "windows" { // the new file is made beside the old one, and nowhere else
+		gone := t.TempDir()
+		t.Chdir(gone)
+		require.NoError(t, os.Remove(gone))
+		t.Setenv("TMPDIR", gone)
+		require.NoError(t, statefile.Save(path, at(t, 8)))
+	}
 	t.Chdir(folder)
 	require.NoError(t, statefile.Save("other.json", at(t, 9)), "in the current folder")
 	s, err := statefile.Load(filepath.Join(folder, "other.json"))
@@ -66,6 +74,7 @@ func TestAFileThatIsNoState(t *testing.T) {
 	require.ErrorAs(t, statefile.Save(missing, at(t, 1)), &where)
 	require.Equal(t, missing, where.Path)
 	require.ErrorIs(t, where, fs.ErrNotExist)
+	require.ErrorContains(t, where, ".new: no such file", "it names the file that could not be made")
 	require.Error(t, statefile.Save(folder, at(t, 1)), "a folder is no file")
 	entries, err := os.ReadDir(filepath.Dir(folder))
 	require.NoError(t, err)

@@ -50,11 +50,10 @@ func parse(name string) (p part, ok bool) {
 	if m == nil {
 		return p, false
 	}
-	step, err := strconv.ParseInt(m[1], 10, 64)
-	rank, badRank := strconv.Atoi(m[2])
-	count, badCount := strconv.Atoi(m[3])
-	p = part{step, rank, count}
-	return p, err == nil && badRank == nil && badCount == nil && p.name() == name
+	p.step, _ = strconv.ParseInt(m[1], 10, 64) // a number too large has another name
+	p.rank, _ = strconv.Atoi(m[2])
+	p.count, _ = strconv.Atoi(m[3])
+	return p, p.name() == name
 }
 
 // Newest is the newest step that all ranks have saved in a folder, and the State that any

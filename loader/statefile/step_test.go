@@ -114,7 +114,8 @@ func TestNewest(t *testing.T) {
 	save(10, 1, 0) // a run of one rank
 	newest(10)
 	for name, text := range map[string]string{"step-000000000011-rank-0-of-1.json.123.new": "", "step-11-rank-0-of-1.json": "",
-		"step-000000000011-rank-1-of-1.json": "", "model-000000000011": ""} {
+		"step-000000000011-rank-1-of-1.json": "", "model-000000000011": "",
+		"step-000000000011-rank-00-of-1.json": "", "step-99999999999999999999-rank-0-of-1.json": ""} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	newest(10)
@@ -130,7 +131,7 @@ func TestNewest(t *testing.T) {
 	newest(1_000_000_000_000)
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	require.Len(t, entries, 5, "other files are not touched: %v", entries)
+	require.Len(t, entries, 7, "other files are not touched: %v", entries)
 
 	// States that don't fit together are not passed over for an older step.
 	save(1_000_000_000_001, 2, 0)
@@ -145,6 +146,14 @@ func TestNewest(t *testing.T) {
 	var where *statefile.Error
 	require.ErrorAs(t, err, &where)
 	require.Equal(t, broken, where.Path)
+
+	_, _, err = statefile.Newest(broken)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, fs.ErrNotExist, "a file is no folder; nobody is to begin at the beginning")
+	stays := filepath.Join(folder, "step-000000000001-rank-0-of-1.json")
+	require.NoError(t, os.MkdirAll(filepath.Join(stays, "inside"), 0o700))
+	require.ErrorAs(t, statefile.Prune(folder, 2), &where)
+	require.Equal(t, stays, where.Path)
 
 	_, _, err = statefile.Newest(filepath.Join(folder, "missing"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
