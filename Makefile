@@ -100,7 +100,7 @@ fuzz:
 # MUTATE names the packages of which that is so. The others have survivors that are still
 # to be dealt with, which make mutate MUTATE=./prefetch shows; those of device take
 # MUTATE='-tests ./device/cpu,./device/order,./device/devicetest ./device ./device/driver'.
-MUTATE      ?= ./pinnedpool
+MUTATE      ?= ./pinnedpool ./loader/records ./loader/statefile ./loader/ranks
 MUTATEFLAGS ?= -tags invariants
 mutate:
 	$(GO) run ./internal/mutate $(MUTATEFLAGS) $(MUTATE)

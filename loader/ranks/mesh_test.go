@@ -39,6 +39,8 @@ func TestRanksCountAlongTheLastAxisFirst(t *testing.T) {
 
 func TestAMeshSaysAllThatIsWrongWithIt(t *testing.T) {
 	good := ranks.Mesh{{Name: "data", Size: 2}, {Name: "tensor", Size: 2}}
+	_, err := good.Shard(0, "pipeline")
+	require.ErrorContains(t, err, "want one of [data tensor]")
 	for name, c := range map[string]struct {
 		mesh  ranks.Mesh
 		rank  int
