@@ -89,9 +89,9 @@ func sameFault(a, b error) bool {
 	return errors.Is(a, device.ErrFault) && errors.Is(b, device.ErrFault)
 }
 
-// joined is both errors, or the first if both tell of a device's fault.
+// joined is both errors, or the first if there is no other, or both tell of a device's fault.
 func joined(err, also error) error {
-	if sameFault(err, also) {
+	if also == nil || sameFault(err, also) {
 		return err
 	}
 	return errors.Join(err, also)
