@@ -93,8 +93,8 @@ func ExamplePool() {
 	}
 	fmt.Println()
 	shares := p.Stats().Shares
-	fmt.Println("the faster one has done more:", shares[0].Batches > shares[1].Batches)
+	fmt.Println("both together:", shares[0].Batches+shares[1].Batches)
 	// Output:
 	// [0][1][2][3][4][5][6][7][8][9][10][11]
-	// the faster one has done more: true
+	// both together: 12
 }

@@ -116,9 +116,8 @@ func (g *Group) last() *prefetch.Prefetcher { return g.members[len(g.members)-1]
 func (g *Group) Epoch() int { return g.last().Epoch() }
 
 // State is the place behind the last step delivered; in the body of a range the step in hand
-// counts. It is that of the whole, so that a Group of another number of devices, and a
-// Prefetcher of one, go on from it. In the place of an Iterable's and a Dataset's samples
-// nothing else is in it.
+// counts. It does not depend on the number of devices: a Group of others, and a Prefetcher,
+// go on from it.
 func (g *Group) State() loader.State { return g.last().State() }
 
 // Restore continues where st was taken, by whatever number of devices. It fails, and changes

@@ -282,7 +282,7 @@ func TestAGroupClosesAtAnyMoment(t *testing.T) {
 						require.Len(t, left.Leased, 1)
 					}
 				}
-				require.Equal(t, prefetch.ErrClosed, failed)
+				require.Equal(t, prefetch.ErrClosed, failed, "%v", failed)
 				for _, err := range r.g.All(t.Context()) {
 					require.Equal(t, prefetch.ErrClosed, err)
 				}

@@ -97,8 +97,7 @@ func newSharing(ctx context.Context, p *Pool, o prefetch.Output, work Work) (*sh
 	}
 	// What a device gives out of order is in its order here.
 	m.output.AsFinished = false
-	m.keeps = o.Slots
-	if m.keeps == 0 {
+	if m.keeps = o.Slots; m.keeps < 1 {
 		m.keeps = 4
 	}
 	m.kept, m.spare = make([]*held, 0, m.keeps*len(p.members)), make([]*held, 0, m.keeps*len(p.members))

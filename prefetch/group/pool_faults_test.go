@@ -15,6 +15,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 	"github.com/leat-go/leat/prefetch/group"
@@ -134,6 +135,45 @@ func TestALostDeviceCostsItsShare(t *testing.T) {
 			s.closeLost(2)
 		})
 	}
+}
+
+// onBus is a device that tells where it is.
+type onBus struct {
+	driver.Device
+	at string
+}
+
+func (d onBus) Properties() driver.Properties {
+	p := d.Device.Properties()
+	p.PCI = d.at
+	return p
+}
+
+// Who has lost a card wants to know in which slot it sits.
+func TestALostDeviceSaysWhereItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cards []*card
+		for i := range 2 {
+			c := &card{spin: busy}
+			drv, err := cpu.New(cpu.Options{Model: copies(ms), Adversary: &cpu.Adversary{Fault: c.fault}})
+			require.NoError(t, err)
+			c.open(t, onBus{drv, fmt.Sprintf("0000:%d1:00.0", i)})
+			cards = append(cards, c)
+		}
+		s := newShopOn(t, canary{n: 40, width: 5}, cards, 2, loader.Options{Workers: 2}, prefetch.Options{}, speeds(2*ms, 2*ms))
+		for r, err := range s.p.Map(t.Context(), s.output(), s.work) {
+			require.NoError(t, err)
+			s.check(r)
+			cards[1].broken.Store(true)
+		}
+		lost := s.p.Lost()
+		require.Len(t, lost, 1)
+		require.Equal(t, 1, lost[0].Index)
+		require.Equal(t, "cpu at 0000:11:00.0", lost[0].Device)
+		require.ErrorContains(t, lost[0], "device 1 (cpu at 0000:11:00.0)")
+		require.Contains(t, s.p.Stats().String(), "and has failed")
+		s.closeLost(1)
+	})
 }
 
 // results2 is results without a look at the order.

@@ -73,17 +73,19 @@ var errBroken = errors.New("the card has fallen off the bus")
 // newCard opens a device as unkind as the rules allow, of which the order is checked.
 func newCard(t *testing.T, checker *order.Checker, m *cpu.Model, seed uint64) *card {
 	c := &card{spin: busy}
-	adversary := &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: seed,
-		Fault: func(call cpu.Call) error {
-			if call.Op == "Launch" && c.broken.Load() {
-				return errBroken
-			}
-			return nil
-		}}
+	adversary := &cpu.Adversary{Poison: true, LateRead: true, CheckInputs: true, Reorder: true, Seed: seed, Fault: c.fault}
 	drv, err := cpu.New(cpu.Options{Model: m, Adversary: adversary})
 	require.NoError(t, err)
 	c.open(t, checker.Wrap(drv))
 	return c
+}
+
+// fault ends the device at its next kernel, once it is broken.
+func (c *card) fault(call cpu.Call) error {
+	if call.Op == "Launch" && c.broken.Load() {
+		return errBroken
+	}
+	return nil
 }
 
 // open makes the device of a driver.
