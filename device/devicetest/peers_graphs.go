@@ -12,10 +12,11 @@ import (
 type reducer struct {
 	*fixture
 	stream           *device.Stream
-	step             *device.Exec
-	in               []byte      // the host's, of all laps
-	out              []byte      // sums of all laps
-	x, made, foreign device.View // the input, the captured step's result, the other's
+	step             *device.Exec // makes the result
+	reduce           *device.Exec // fetches the other's and adds 1 to it
+	in               []byte       // the host's, of all laps
+	out              []byte       // sums of all laps
+	x, made, foreign device.View  // the input, the captured step's result, the other's
 	ready, fetched   *device.Event
 }
 
@@ -33,6 +34,20 @@ func newReducer(f *fixture, name string, laps int) *reducer {
 	return r
 }
 
+// joins captures what fetches the other's result. The graph has the address of memory of
+// another device, which is that one's to keep until free.
+func (r *reducer) joins(other *reducer) (free func()) {
+	g := r.capture(r.stream, func() {
+		r.do(r.stream.CopyPeer(r.foreign, other.made))
+		r.do(r.stream.Launch(add(r.foreign, 1)))
+	})
+	r.reduce = r.instantiate(g)
+	return func() {
+		r.do(r.reduce.Close())
+		r.do(g.Close())
+	}
+}
+
 // make submits a lap's input and the captured step on it.
 func (r *reducer) make(lap int, other *reducer) {
 	if lap > 0 {
@@ -46,7 +61,7 @@ func (r *reducer) make(lap int, other *reducer) {
 // fetch submits what brings both results to the host.
 func (r *reducer) fetch(lap int, other *reducer) {
 	r.do(r.stream.Wait(other.ready))
-	r.do(r.stream.CopyPeer(r.foreign, other.made))
+	r.do(r.reduce.Launch(r.stream))
 	r.do(r.stream.Record(r.fetched))
 	r.do(r.stream.CopyD2H(r.out[lap*reducerBytes:(lap+1)*reducerBytes], r.foreign))
 }
@@ -56,6 +71,13 @@ func (r *reducer) fetch(lap int, other *reducer) {
 func peerReplays(f, peer *fixture) {
 	const laps = 12
 	pair := [2]*reducer{newReducer(f, "here", laps), newReducer(peer, "there", laps)}
+	for i, r := range pair {
+		free := r.joins(pair[1-i])
+		defer func() {
+			r.synchronize(r.stream)
+			free()
+		}()
+	}
 	for lap := range laps {
 		for i, r := range pair {
 			copy(r.in[lap*reducerBytes:], all(byte(3*lap+100*i), reducerBytes))
@@ -76,12 +98,13 @@ func peerReplays(f, peer *fixture) {
 	for i, r := range pair {
 		r.synchronize(r.stream)
 		for lap := range laps {
-			require.Equal(f, all(byte(3*lap+100*(1-i)+1), reducerBytes), r.out[lap*reducerBytes:(lap+1)*reducerBytes], "device %d, lap %d", i, lap)
+			require.Equal(f, all(byte(3*lap+100*(1-i)+2), reducerBytes), r.out[lap*reducerBytes:(lap+1)*reducerBytes], "device %d, lap %d", i, lap)
 		}
 	}
 }
 
-// A capture keeps to one device: a wait across would be a node that no launch can place.
+// A capture reaches over to another device by copies alone: a wait across would be a node
+// that no launch can place.
 func peerCaptureWaits(f, peer *fixture) {
 	f.graphs()
 	s, p := f.stream("s"), peer.stream("p")

@@ -148,7 +148,7 @@ var peerCases = []struct {
 	{"copies between devices keep their place in the stream", peerCopyOrder},
 	{"two devices alternate over two events", peerAlternation},
 	{"replays of two devices meet lap by lap", peerReplays},
-	{"a capture keeps to one device", peerCaptureWaits},
+	{"a capture waits for no other device", peerCaptureWaits},
 	{"copies between devices that can't be", peerCopyRefused},
 	{"ranges that leave either device's memory are refused", peerCopyOutOfRange},
 
