@@ -33,6 +33,13 @@
 //	remote.Record(taken)
 //	up.Wait(taken)              // before src is overwritten
 //
+// Connect, when the program starts, opens the way between two devices, says which it is
+// (NVLink, PCIe, through the host), and makes sure that what is copied over it arrives.
+//
+// Where results meet behind replays of a Graph, an event recorded after each launch is what
+// makes one ready: a launch has no identity of its own that the other could wait for, and
+// in a capture no stream waits for another device.
+//
 // If a device ends, by a fault or by Close, while a peer's stream waits for one of its
 // Records, that Record never completes: the wait fails, and is a fault of the device that
 // waits. So close a device after those that wait for it.

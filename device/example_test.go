@@ -256,6 +256,8 @@ func ExampleStream_CopyPeer() {
 	defer dst.Close()
 	host := make([]byte, 4)
 
+	_, err = first.Connect(context.Background(), second) // what is copied between the two arrives
+	check(err)
 	check(here.Memset(src.View(), 5))
 	check(here.Record(ready))
 	check(there.Wait(ready))

@@ -115,7 +115,9 @@ func (p *parallel) connect(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("from %v to %v: %v. %s\n", a.dev, b.dev, way.Kind, way.Why)
+			if way.Kind != device.UnknownWay {
+				fmt.Printf("from %v to %v: %v. %s\n", a.dev, b.dev, way.Kind, way.Why)
+			}
 		}
 	}
 	return nil
