@@ -37,7 +37,7 @@ race:
 # The costly checks: poisoned rows, waits for events never recorded, leak reports. In all other
 # packages they change nothing that a test looks at.
 invariants:
-	$(GO) test -tags invariants ./device/... ./pinnedpool ./loader/... ./prefetch/... ./serve ./tensors ./internal/... ./examples/...
+	$(GO) test -tags invariants ./device/... ./pinnedpool ./loader/... ./prefetch/... ./serve ./tensors ./internal/fuzz ./internal/waitmodel ./examples/frames
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'run gofmt -w on these'; exit 1; }
