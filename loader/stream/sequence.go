@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/leat-go/leat/loader"
@@ -14,8 +15,8 @@ import (
 func Concat[T any](first Stream[T], more ...Stream[T]) Stream[T] {
 	all := append([]Stream[T]{first}, more...)
 	return together("Concat", all, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
-		return startSequence(ctx, "Concat", shard, mark, len(all), func(part int) (Stream[T], loader.Pass) {
-			return all[part], pass
+		return startSequence(ctx, "Concat", mark, len(all), func(ctx context.Context, part int, mark []byte) (Reader[T], error) {
+			return all[part].open(ctx, pass, shard, mark)
 		})
 	}).as("Concat")
 }
@@ -24,8 +25,8 @@ func Concat[T any](first Stream[T], more ...Stream[T]) Stream[T] {
 // shuffles does it anew; a pass that gives nothing is the last.
 func Repeat[T any](s Stream[T], times int) Stream[T] {
 	return then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
-		r, err := startSequence(ctx, "Repeat", shard, mark, times, func(part int) (Stream[T], loader.Pass) {
-			return s, again(pass, part)
+		r, err := startSequence(ctx, "Repeat", mark, times, func(ctx context.Context, part int, mark []byte) (Reader[T], error) {
+			return s.open(ctx, again(pass, part), shard, mark)
 		})
 		if err != nil {
 			return nil, err
@@ -35,13 +36,26 @@ func Repeat[T any](s Stream[T], times int) Stream[T] {
 	}, check(times >= 1, "Repeat", "times", times, "1 or more")).as("Repeat", uint64(times))
 }
 
+// Fewer joins the shards of s to a smaller number of them: shard i has shard i of s, shard
+// i+shards, and so on, one after the other, of which one is open at a time. It is for
+// thousands of files, since each shard that a loader reads has a goroutine and an open reader.
+func Fewer[T any](s Stream[T], shards int) Stream[T] {
+	out := then(s, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
+		parts := (s.shards - shard + shards - 1) / shards
+		return startSequence(ctx, "Fewer", mark, parts, func(ctx context.Context, part int, mark []byte) (Reader[T], error) {
+			return s.open(ctx, pass, shard+part*shards, mark)
+		})
+	}, check(shards >= 1 && (shards <= s.shards || s.shards < 1), "Fewer", "shards", shards, fmt.Sprintf("1 to %d, the number of shards", s.shards))).as("Fewer", uint64(shards))
+	out.shards = shards
+	return out
+}
+
 // sequence reads a shard's parts, one after the other. Only one is open at a time.
 type sequence[T any] struct {
 	operator   string
 	parts      int
 	part       int
-	shard      int
-	of         func(part int) (Stream[T], loader.Pass)
+	open       func(ctx context.Context, part int, mark []byte) (Reader[T], error)
 	up         Reader[T] // nil if the part must be opened first, or all have ended
 	empty      bool      // whether the part has given nothing so far
 	stopsEmpty bool      // whether an empty part is the last
@@ -56,10 +70,10 @@ type sequenceMark struct {
 	At    raw   `json:"at"`
 }
 
-func startSequence[T any](ctx context.Context, operator string, shard int, mark []byte, parts int,
-	of func(int) (Stream[T], loader.Pass),
+func startSequence[T any](ctx context.Context, operator string, mark []byte, parts int,
+	open func(ctx context.Context, part int, mark []byte) (Reader[T], error),
 ) (*sequence[T], error) {
-	s := &sequence[T]{operator: operator, parts: parts, shard: shard, of: of, empty: true}
+	s := &sequence[T]{operator: operator, parts: parts, open: open, empty: true}
 	if mark == nil {
 		return s, s.start(ctx, nil)
 	}
@@ -79,8 +93,7 @@ func startSequence[T any](ctx context.Context, operator string, shard int, mark 
 }
 
 func (s *sequence[T]) start(ctx context.Context, mark []byte) error {
-	stream, pass := s.of(s.part)
-	up, err := stream.open(ctx, pass, s.shard, mark)
+	up, err := s.open(ctx, s.part, mark)
 	if err != nil {
 		s.failed = err
 		return err
