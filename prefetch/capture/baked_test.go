@@ -390,3 +390,74 @@ func TestACropInAStepAndInATransform(t *testing.T) {
 	require.Positive(t, report.Replays)
 	require.Equal(t, inStep, before)
 }
+
+// A download is work with host memory as an upload is.
+func TestADownloadToHostMemory(t *testing.T) {
+	r := newRig(t, setting{n: 30, batch: 3, lo: loader.Options{Epochs: 1}, co: cpu.Options{Adversary: unkind()}})
+	host, err := r.dev.AllocHost(r.w.Size(), device.HostOptions{})
+	require.NoError(t, err)
+	r.submits = func(s *device.Stream, b capture.Batch, params device.View) error {
+		return errors.Join(r.good(s, b, params), s.CopyD2H(host.Bytes(), r.w.View()))
+	}
+	step := r.step(capture.Options{})
+	steps, err := r.train(step, 0, -1)
+	require.NoError(t, err)
+	log := r.digests(steps)
+	require.Equal(t, r.expected(30, 3, steps), log)
+	require.Equal(t, log[steps-1], digest(dtype.As[float32](host.Bytes())))
+	var node *capture.NodeError
+	require.ErrorAs(t, step.Report().Reason, &node)
+	require.Equal(t, "CopyD2H", node.Op)
+	require.NoError(t, step.Close())
+	require.NoError(t, host.Close())
+	r.close()
+}
+
+// What becomes of a change depends on whether a graph was replayed since captures agreed:
+// behind a comparison, at another one, nothing was, and the step is launched from there on,
+// all of it right. With the order checked a run ends where it would without, or before.
+func TestWhenAChangeIsFound(t *testing.T) {
+	const steps, batch = 160, 2
+	for _, c := range []struct {
+		at      int // the step, from 0: use at+1
+		checked bool
+		ends    int // the step at which the run ends, -1 if it does not
+	}{
+		{100, false, -1}, // uses 100 and 101 are both compared
+		{100, true, -1},
+		{127, false, 127}, // use 128 is compared, the one before is not
+		{127, true, 127},
+		{129, true, 129}, // use 129 is compared, 130 only by the checker
+	} {
+		t.Run(fmt.Sprintf("step=%d/checked=%v", c.at, c.checked), func(t *testing.T) {
+			r := newRig(t, setting{n: batch * steps, batch: batch, lo: loader.Options{Epochs: 1}, checked: c.checked})
+			n := 0
+			scratch := r.scratch(batch * width * 4)
+			r.submits = r.scaled(scratch.View(), func() float32 {
+				if n < c.at {
+					return 1
+				}
+				return 2
+			})
+			step := r.step(capture.Options{})
+			ends := -1
+			for b, err := range r.pf.All(t.Context()) {
+				require.NoError(t, err)
+				if err := step.Run(b, at(n)); err != nil {
+					baked(t, err, "scale", 2)
+					ends = n
+					break
+				}
+				n++
+			}
+			require.Equal(t, c.ends, ends)
+			if ends < 0 {
+				baked(t, step.Report().Reason, "scale", 2)
+				require.EqualValues(t, steps-c.at-1, step.Report().Launches)
+			}
+			require.NoError(t, step.Close())
+			require.NoError(t, scratch.Close())
+			r.close()
+		})
+	}
+}

@@ -41,7 +41,6 @@ func numbers(t reflect.Type) error {
 // blocks are pinned memory for params on their way: a step's are in use until the device
 // has copied them, while the host goes on to later steps.
 type blocks struct {
-	dev     *device.Device
 	witness *device.Witness // that a copy is done orders nothing else
 	host    *device.HostBuffer
 	locked  bool
@@ -61,7 +60,7 @@ type block struct {
 const blockAlign = 64
 
 func newBlocks(dev *device.Device, bytes int64, n int) (*blocks, error) {
-	bs := &blocks{dev: dev, witness: dev.NewWitness(), locked: true}
+	bs := &blocks{witness: dev.NewWitness(), locked: true}
 	stride := (bytes + blockAlign - 1) / blockAlign * blockAlign
 	var err error
 	if bs.host, err = dev.AllocHost(stride*int64(n), device.HostOptions{}); errors.Is(err, device.ErrOutOfMemory) {
@@ -91,9 +90,6 @@ func (bs *blocks) send(ctx context.Context, s *device.Stream, dst device.View, p
 	}
 	b := &bs.list[bs.turn]
 	if err := bs.await(ctx, b); err != nil {
-		return err
-	}
-	if err := bs.dev.HostWrites(b.host); err != nil {
 		return err
 	}
 	copy(b.host, params)

@@ -237,6 +237,27 @@ func TestRaggedAndPaddedBatches(t *testing.T) {
 	}
 }
 
+// A padded last batch has as many rows as others, of which fewer count: it has graphs of
+// its own, so that the number may be a scalar.
+func TestPaddedBatches(t *testing.T) {
+	const n, batch, epochs = 35, 4, 20
+	r := newRig(t, setting{n: n, batch: batch, lo: loader.Options{Epochs: epochs, Last: loader.Pad}, po: prefetch.Options{Depth: 2}})
+	r.submits = r.sums
+	step := r.step(capture.Options{})
+	var want []uint64
+	for b, err := range r.pf.All(t.Context()) {
+		require.NoError(t, err)
+		want = append(want, r.seen(b))
+		require.NoError(t, step.Run(b, at(len(want)-1)))
+	}
+	require.Len(t, want, 9*epochs)
+	require.Equal(t, want, r.digests(len(want)))
+	require.NoError(t, step.Report().Reason)
+	require.Equal(t, 4, step.Report().Graphs)
+	require.Positive(t, step.Report().Replays)
+	r.close(step)
+}
+
 // A Step without parameters.
 func TestAStepWithoutParameters(t *testing.T) {
 	r := newRig(t, setting{n: 300, batch: 3, lo: loader.Options{Epochs: 1}, co: cpu.Options{Adversary: unkind()}, checked: true})
