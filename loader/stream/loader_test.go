@@ -51,7 +51,11 @@ func encodeNumber(s stream.Stream[int64]) loader.Stream {
 // world is the ranks of a training run, in one process.
 type world []*prefetch.Prefetcher
 
-func newWorld(t *testing.T, data loader.Stream, ranks int, o loader.Options) (w world) {
+func newWorld(t *testing.T, data loader.Stream, ranks int, o loader.Options) world {
+	return newWorldOf(t, data, ranks, o, prefetch.Options{})
+}
+
+func newWorldOf(t *testing.T, data loader.Stream, ranks int, o loader.Options, of prefetch.Options) (w world) {
 	const global = 8
 	for rank := range ranks {
 		if ranks > 1 {
@@ -59,7 +63,7 @@ func newWorld(t *testing.T, data loader.Stream, ranks int, o loader.Options) (w 
 		}
 		ld, err := loader.NewStream(data, global/ranks, o)
 		require.NoError(t, err)
-		pf, err := prefetch.NewHost(ld, prefetch.Options{})
+		pf, err := prefetch.NewHost(ld, of)
 		require.NoError(t, err)
 		w = append(w, pf)
 	}

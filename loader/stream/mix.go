@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/internal/quota"
 )
 
@@ -54,6 +55,9 @@ type Step struct {
 	From int64
 	// Weights has one for each source. One may be 0, but not all.
 	Weights []float64
+	// Appended is for a step that a run has decided on as it went: a State that was saved
+	// before its place is accepted. It stays set from then on.
+	Appended bool
 }
 
 // Mix is values of several streams in proportion to their weights: at every moment, and not
@@ -69,18 +73,31 @@ func Mix[T any](rule Rule, sources ...Source[T]) Stream[T] {
 	for i, s := range sources {
 		weights[i] = s.Weight
 	}
-	return mixOf("Mix: weights", rule, sources, []quota.Step{{Weights: weights}})
+	return mixOf("Mix: weights", rule, sources, []quota.Step{{Weights: weights}}, 1)
 }
 
 // MixSteps is Mix with weights that change at stated values, exactly there. A source whose
 // weight is 0 from some step on is not read any more. If those that have a weight end while
 // others have one in a later step only, these come then, one after the other.
+//
+// A run may decide on a change as it goes: append a step, with Appended set, that begins behind
+// what was delivered, and go on from its State. A mark knows the steps that had begun by then,
+// and is refused if one of these is another; a State's marks may lie a few hundred values before
+// its place.
 func MixSteps[T any](rule Rule, steps []Step, sources ...Source[T]) Stream[T] {
 	of := make([]quota.Step, len(steps))
 	for i, s := range steps {
 		of[i] = quota.Step{From: s.From, Weights: slices.Clone(s.Weights)}
 	}
-	out := mixOf("MixSteps: steps", rule, sources, of)
+	declared := slices.IndexFunc(steps, func(s Step) bool { return s.Appended })
+	if declared < 0 {
+		declared = len(steps)
+	}
+	out := mixOf("MixSteps: steps", rule, sources, of, declared)
+	for i, s := range steps {
+		out.err = errors.Join(out.err, check(s.Appended == (i >= declared) && (i > 0 || !s.Appended), "MixSteps", fmt.Sprintf("steps[%d].Appended", i), s.Appended,
+			"false in the first step, and true behind one that is appended"))
+	}
 	for i, s := range sources {
 		out.err = errors.Join(out.err, check(s.Weight == 0, "MixSteps", fmt.Sprintf("sources[%d].Weight", i), s.Weight,
 			"0: the weights are in the steps"))
@@ -88,8 +105,12 @@ func MixSteps[T any](rule Rule, steps []Step, sources ...Source[T]) Stream[T] {
 	return out
 }
 
-func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Step) Stream[T] {
-	m := &mixture[T]{rule: rule, steps: steps}
+// mixOf makes a Mix by steps, of which the first are declared: part of the fingerprint.
+func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Step, declared int) Stream[T] {
+	m := &mixture[T]{rule: rule, steps: steps, declared: declared, hashes: make([]uint64, len(steps))}
+	for i := 1; i < len(steps); i++ {
+		m.hashes[i] = mix.Hash(append(stepWords(steps[i]), m.hashes[i-1])...)
+	}
 	for _, s := range sources {
 		m.streams = append(m.streams, s.Stream)
 	}
@@ -106,19 +127,35 @@ func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Ste
 
 // mixture is what all shards of a Mix have in common.
 type mixture[T any] struct {
-	rule    Rule
-	streams []Stream[T]
-	steps   []quota.Step
+	rule     Rule
+	streams  []Stream[T]
+	steps    []quota.Step
+	declared int      // so many of them are not appended
+	hashes   []uint64 // of the steps behind the first, up to each
 }
 
 // words are the arguments, for a fingerprint.
 func (m *mixture[T]) words() []uint64 {
 	words := []uint64{uint64(m.rule)}
-	for _, s := range m.steps {
-		words = append(words, uint64(s.From))
-		for _, w := range s.Weights {
-			words = append(words, math.Float64bits(w))
-		}
+	for _, s := range m.steps[:m.declared] {
+		words = append(words, stepWords(s)...)
+	}
+	return words
+}
+
+// begun is a hash of the steps behind the first that have begun in a shard within n choices,
+// 0 if there are none.
+func (m *mixture[T]) begun(n int64, shard int) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return m.hashes[m.step(n-1, shard)]
+}
+
+func stepWords(s quota.Step) []uint64 {
+	words := []uint64{uint64(s.From)}
+	for _, w := range s.Weights {
+		words = append(words, math.Float64bits(w))
 	}
 	return words
 }

@@ -39,6 +39,7 @@ type mixSource[T any] struct {
 
 type mixMark struct {
 	N       int64           `json:"n"`
+	Steps   uint64          `json:"steps,string,omitempty"` // mixture.begun
 	Ended   bool            `json:"ended,omitempty"`
 	Sources []mixSourceMark `json:"sources,omitempty"`
 	// Left are the sources left out, each with its turns.
@@ -72,6 +73,9 @@ func (r *mixReader[T]) restore(mark []byte) error {
 		return err
 	}
 	r.n, r.ended = m.N, m.Ended
+	if r.of.begun(r.n, r.shard) != m.Steps {
+		return &MarkError{Operator: "Mix", Err: errors.New("the steps that had begun were others")}
+	}
 	for _, left := range m.Left {
 		err := errors.Join(outside("Mix", "left", left[0], 0, int64(len(r.sources)-1)), outside("Mix", "left", left[1], 0, m.N))
 		if err != nil {
@@ -213,6 +217,10 @@ func (r *mixReader[T]) leaveOut(source int) {
 func (r *mixReader[T]) AppendMark(dst []byte) ([]byte, error) {
 	out := append(dst, `{"n":`...)
 	out = strconv.AppendInt(out, r.n, 10)
+	if steps := r.of.begun(r.n, r.shard); steps != 0 {
+		out = append(out, `,"steps":"`...)
+		out = append(strconv.AppendUint(out, steps, 10), '"')
+	}
 	if r.ended {
 		out = append(out, `,"ended":true`...)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/stream"
+	"github.com/leat-go/leat/prefetch"
 )
 
 // sourcesOf are streams of these lengths, of which source i begins with 1000·i.
@@ -315,4 +316,65 @@ func ExampleMixSteps() {
 	}, stream.Source[int]{Stream: easy}, stream.Source[int]{Stream: hard}))
 	// Output:
 	// shard 0 [1 2 3 100 200 4 300 400 5]
+}
+
+// A change that the run decides on as it goes: a step is appended, exactly there, whatever the
+// ranks, slots and workers, and where it is stopped before.
+func TestMixStepsAppendedAsTheRunGoes(t *testing.T) {
+	steps := []stream.Step{{From: 0, Weights: []float64{3, 1}}, {From: 40, Weights: []float64{1, 3}}}
+	mixed := func(steps []stream.Step) loader.Stream {
+		s := stream.Fingerprinted(stream.Map(endless(4), nil2(func(n int) int64 { return int64(n) })), 1)
+		s = stream.MixSteps(stream.UntilFirstEnds, steps,
+			stream.Source[int64]{Stream: s}, stream.Source[int64]{Stream: stream.Map(s, nil2(func(n int64) int64 { return -n }))})
+		return encodeNumber(s)
+	}
+	for _, stop := range []int{4, 5, 6, 11} {
+		longer := append(slices.Clone(steps), stream.Step{From: int64(8*stop + 20), Weights: []float64{0, 1}, Appended: true})
+		w := newWorld(t, mixed(longer), 1, loader.Options{Steps: 100})
+		want := w.steps(t, stop+12)
+		w.close(t)
+		first := slices.IndexFunc(want[stop:], func(batch []int64) bool { return batch[len(batch)-1] < 0 })
+		require.Equal(t, 3, first, "no value of the first source from 20 samples behind on")
+		for ranks := 1; ranks <= 4; ranks *= 2 {
+			for depth := 1; depth <= 8; depth++ {
+				o := loader.Options{Steps: 100, Workers: depth}
+				w := newWorldOf(t, mixed(steps), ranks, o, prefetch.Options{Memory: prefetch.Memory{HostSlots: depth}})
+				require.Equal(t, want[:stop], w.steps(t, stop))
+				state := w.state(t)
+				w.close(t)
+				w = newWorld(t, mixed(longer), 4/ranks, o)
+				for _, pf := range w {
+					require.NoError(t, pf.Restore(state))
+				}
+				require.Equal(t, want[stop:], w.steps(t, 12))
+				w.close(t)
+			}
+		}
+	}
+	appended := func(weight float64) []stream.Step {
+		return []stream.Step{steps[0], {From: 40, Weights: []float64{1, weight}, Appended: true}}
+	}
+	w := newWorld(t, mixed(appended(3)), 1, loader.Options{Steps: 1000})
+	w.steps(t, 150) // there are marks behind the step's beginning
+	state := w.state(t)
+	w.close(t)
+	w = newWorld(t, mixed(appended(4)), 1, loader.Options{Steps: 1000})
+	require.NoError(t, w[0].Restore(state))
+	for _, err := range w[0].All(ctx) {
+		var mark *stream.MarkError
+		require.ErrorAs(t, err, &mark)
+		require.ErrorContains(t, err, "the steps that had begun were others")
+	}
+	w.close(t)
+	w = newWorld(t, mixed([]stream.Step{steps[0], {From: 40, Weights: []float64{1, 4}}}), 1, loader.Options{Steps: 1000})
+	require.ErrorContains(t, w[0].Restore(state), "Fingerprint")
+	w.close(t)
+
+	sources := endlessSources(1, 2)
+	for i, steps := range [][]stream.Step{
+		{{Weights: []float64{1, 1}, Appended: true}},
+		{{Weights: []float64{1, 1}}, {From: 1, Weights: []float64{1, 1}, Appended: true}, {From: 2, Weights: []float64{1, 1}}},
+	} {
+		require.ErrorContains(t, stream.MixSteps(stream.Once, steps, sources...).Err(), ".Appended", i)
+	}
 }
