@@ -319,7 +319,7 @@ func TestAContextThatHasEndedIsNotServed(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	m := squares(nil)
 	m.Size = nil
-	_, err := serve.NewHost(0, m, nil, serve.Options{MaxWait: -1, InFlight: -1, Limit: 2, TenantLimit: 3, MaxSize: 4, PriorityStep: -1})
+	_, err := serve.NewHost(0, m, nil, serve.Options{MaxWait: 1 << 62, InFlight: -1, Limit: 2, TenantLimit: 3, MaxSize: 4, PriorityStep: -1})
 	for _, option := range []string{"step", "maxBatch", "MaxWait", "InFlight", "TenantLimit", "MaxSize", "PriorityStep"} {
 		require.ErrorContains(t, err, "serve: "+option+" is")
 	}

@@ -46,6 +46,7 @@ const (
 	defaultPriorityStep = 100 * time.Millisecond
 	defaultCloseTimeout = 5 * time.Second
 	mostInFlight        = 1 << 10
+	longest             = 365 * 24 * time.Hour // times that priorities multiply don't overflow
 )
 
 // OptionError is a value that a parameter, or a field of Options or Model, can't have.
@@ -72,14 +73,14 @@ func (c *checks) that(ok bool, option string, value any, want string) {
 
 // validate adds every mistake in o.
 func (o Options) validate(c *checks, sized bool) {
-	c.that(o.MaxWait >= 0, "MaxWait", o.MaxWait, "0 (not at all) or more")
+	c.that(o.MaxWait >= 0 && o.MaxWait <= longest, "MaxWait", o.MaxWait, "0 (not at all) to a year")
 	c.that(o.InFlight >= 0 && o.InFlight <= mostInFlight, "InFlight", o.InFlight, fmt.Sprintf("0 (the default) to %d", mostInFlight))
 	c.that(o.Limit >= 0, "Limit", o.Limit, "0 (the default) or more")
 	c.that(o.TenantLimit >= 0, "TenantLimit", o.TenantLimit, "0 (Limit) or more")
 	c.that(o.Limit <= 0 || o.TenantLimit <= o.Limit, "TenantLimit", o.TenantLimit, fmt.Sprintf("at most Limit (%d)", o.Limit))
 	c.that(o.MaxSize >= 0, "MaxSize", o.MaxSize, "0 (any) or more")
 	c.that(o.MaxSize <= 0 || sized, "MaxSize", o.MaxSize, "0: there is no Model.Size to say what a request's is")
-	c.that(o.PriorityStep >= 0, "PriorityStep", o.PriorityStep, "0 (100 ms) or more")
+	c.that(o.PriorityStep >= 0 && o.PriorityStep <= longest, "PriorityStep", o.PriorityStep, "0 (100 ms) to a year")
 }
 
 // withDefaults is o with its zero values replaced.

@@ -178,14 +178,14 @@ func (q *Queue[Req, Resp]) Close() error {
 	q.line.abort(ErrClosed)
 	q.begin() // it ends at once
 	q.cancel()
-	grace := q.grace()
-	timer := time.NewTimer(3*grace + time.Second) // the pipeline and the crew have limits of their own
+	limit := 3*q.grace() + time.Second // beyond the pipeline's and the crew's own
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-q.ended:
 		return q.end()
 	case <-timer.C:
-		return &StuckError{Calls: q.crew.calls(), Grace: grace}
+		return &StuckError{Calls: q.crew.calls(), Grace: limit}
 	}
 }
 
