@@ -303,6 +303,27 @@ func TestASampleThatMovesUpIsEncodedAgainIfItMustBe(t *testing.T) {
 	}
 }
 
+// What is wrong with the source as a whole is no sample's failure, and takes none: it is told
+// alike by the next range.
+func TestAFailureOfAWholeSourceTakesNoSample(t *testing.T) {
+	for n, want := range map[int]struct {
+		err  error
+		says string
+	}{0: {loader.ErrNoSamples, "gave none"}, 3: {loader.ErrTooFewSamples, "gave 3"}} {
+		l, err := loader.NewIterable(loader.FromSeq(numberFields, upTo(n), encodeNumber), 4, loader.Options{Last: loader.Drop})
+		require.NoError(t, err)
+		mem := heap(t, l, 2)
+		for range 2 {
+			run := l.Start(t.Context(), loader.Cursor{}, mem)
+			_, err := run.Next(t.Context())
+			require.ErrorIs(t, err, want.err)
+			require.ErrorContains(t, err, want.says)
+			require.NoError(t, run.Close())
+		}
+		require.NoError(t, l.Close())
+	}
+}
+
 // A live source may have nothing to give for long: leaving it does not wait for it, and
 // what comes in the meantime is kept.
 func TestLeavingAnIdleSourceDoesNotWait(t *testing.T) {
