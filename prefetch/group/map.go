@@ -100,12 +100,13 @@ func newSharing(ctx context.Context, p *Pool, o prefetch.Output, work Work) (*sh
 	if m.keeps = o.Slots; m.keeps < 1 {
 		m.keeps = 4
 	}
-	m.kept, m.spare = make([]*held, 0, m.keeps*len(p.members)), make([]*held, 0, m.keeps*len(p.members))
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	steps, _ := p.loader.BatchesFrom(at)
 	m.shares = shares{limit: steps, inOrder: !o.AsFinished, devices: make([]share, len(p.members)), undealt: make([]int, 0, 2*farthest)}
 	plan := p.plan.Devices[0]
 	m.shares.ahead = plan.HostSlots + plan.Depth*plan.BatchesPerCopy
+	most := (m.keeps + m.shares.ahead) * len(p.members) // a device keeps what comes before its turn, and what it has in hand
+	m.kept, m.spare = make([]*held, 0, most), make([]*held, 0, most)
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
