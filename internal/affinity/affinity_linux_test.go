@@ -55,6 +55,28 @@ func TestMove(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { first.Move(); last.Move() }))
 }
 
+// A thread that is kept to other processors stays on them.
+func TestMoveKeepsToTheThreadsOwn(t *testing.T) {
+	have := processors(t)
+	if len(have) < 2 {
+		t.Skip("this process may use one processor alone")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := mine(t, 0)
+	away := New(have[1:2])
+	require.NotNil(t, away)
+	var kept unix.CPUSet
+	kept.Set(have[0])
+	require.NoError(t, unix.SchedSetaffinity(0, &kept))
+	away.Move()
+	after := mine(t, 0)
+	at := current()
+	require.NoError(t, unix.SchedSetaffinity(0, &before))
+	require.Equal(t, kept, after)
+	require.Equal(t, have[0], at)
+}
+
 func BenchmarkMove(b *testing.B) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
