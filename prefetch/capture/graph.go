@@ -46,21 +46,21 @@ type class struct {
 }
 
 // graph is the one for b's place, nil if there is no room for another.
-func (s *step) graph(l *lane, b prefetch.Batch) (*graph, error) {
+func (s *step) graph(l *lane, b prefetch.Batch) *graph {
 	id := s.locate(b)
 	for _, g := range l.graphs[id] {
 		if slices.Equal(g.places, s.places) {
-			return g, nil
+			return g
 		}
 	}
 	if s.graphs == s.room {
 		s.tally.note("there is no room for more graphs: batches in other places, and of other lengths, are submitted call by call; see Options.Graphs")
-		return nil, nil
+		return nil
 	}
 	s.graphs++
 	g := &graph{places: slices.Clone(s.places), class: l.class(id, s.places)}
 	l.graphs[id] = append(l.graphs[id], g)
-	return g, nil
+	return g
 }
 
 // locate notes where b's fields are.

@@ -148,11 +148,8 @@ func (s *step) submit(l *lane, b prefetch.Batch) error {
 	if s.tally.launched.Load() {
 		return s.launch(l, b)
 	}
-	g, err := s.graph(l, b)
-	if g == nil || err != nil {
-		if err != nil {
-			return err
-		}
+	g := s.graph(l, b)
+	if g == nil {
 		return s.launch(l, b)
 	}
 	due := s.schedule.due(g.class, g.exec == nil)
