@@ -330,3 +330,88 @@ func TestSeveralFileCachesAtOnce(t *testing.T) {
 	cancel(errBad)
 	require.ErrorIs(t, cacheFile(s, t.TempDir()).Build(gone), errBad)
 }
+
+// A mark that a file gives is of a place of the stream below too, so that without the file no
+// more than a few values are read again; and the file is entered near the place.
+func TestPlacesOfAFileCache(t *testing.T) {
+	var open atomic.Int64
+	s, read := reads(&open, 5000, 1)
+	c := cacheFile(s, t.TempDir())
+	require.NoError(t, c.Build(ctx))
+	mark := far(t, c.Stream(), 4000)
+	read.Store(0)
+	r, err := cacheFile(s, t.TempDir()).Stream().Open(ctx, pass, 0, mark)
+	require.NoError(t, err)
+	require.LessOrEqual(t, read.Load(), int64(64))
+	item, _, err := next(ctx, r)
+	require.NoError(t, err)
+	require.Equal(t, 4000, item.Value)
+	require.NoError(t, r.Close())
+}
+
+// Of several readers at once one builds the file.
+func TestOneReaderBuilds(t *testing.T) {
+	var open atomic.Int64
+	directory := t.TempDir()
+	c := cacheFile(count(&open, 0, 10, 1), directory)
+	var readers []stream.Reader[int]
+	for range 3 {
+		r, err := c.Stream().Open(ctx, pass, 0, nil)
+		require.NoError(t, err)
+		_, _, err = next(ctx, r)
+		require.NoError(t, err)
+		readers = append(readers, r)
+	}
+	require.Len(t, filesIn(t, directory), 1)
+	require.Contains(t, c.Stats().Reason, "another reader builds the file")
+	for _, r := range readers {
+		require.NoError(t, r.Close())
+	}
+	require.Empty(t, filesIn(t, directory))
+	require.Zero(t, open.Load())
+}
+
+// The place of a record that failed is kept with its text, and a file of another shard is
+// refused.
+func TestFailuresOfAFileCacheKeepTheirOrigin(t *testing.T) {
+	var open atomic.Int64
+	directory := t.TempDir()
+	s := stream.Map(count(&open, 0, 10, 2), func(_ context.Context, n int) (int, error) {
+		if n == 4 {
+			return 0, errBad
+		}
+		return n, nil
+	})
+	want := read(t, s, pass, 0)
+	require.NoError(t, cacheFile(s, directory).Build(ctx))
+	got := read(t, cacheFile(s, directory).Stream(), pass, 0)
+	require.Equal(t, outcomes(want), outcomes(got))
+	var from loader.Located
+	require.ErrorAs(t, got[2].err, &from)
+	require.Equal(t, loader.Origin{File: "numbers", Record: 4}, from.Origin())
+
+	require.NoError(t, os.Rename(filepath.Join(directory, "0-of-2.cache"), filepath.Join(directory, "1-of-2.cache")))
+	c := cacheFile(s, directory)
+	require.Equal(t, read(t, s, pass, 1), read(t, c.Stream(), pass, 1))
+	require.Contains(t, c.Stats().Reason, "the file is of shard 0 of 2")
+}
+
+// Build ends with what is wrong: a mistake in the making, or a reader that is broken.
+func TestBuildEndsWhereNothingGoesOn(t *testing.T) {
+	var open atomic.Int64
+	numbers := count(&open, 0, 10, 1)
+	broken := stream.New(1, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (stream.Reader[int], error) {
+		r, err := numbers.Open(ctx, pass, shard, mark)
+		return &stopping{Reader: r}, err
+	})
+	directory := t.TempDir()
+	require.ErrorIs(t, cacheFile(broken, directory).Build(ctx), errBad)
+	require.Empty(t, filesIn(t, directory))
+	require.Zero(t, open.Load())
+	require.ErrorContains(t, stream.CacheFile(numbers, directory, "", decimal, stream.FileCacheOptions{}).Build(ctx), "version")
+	exact := cacheFile(numbers, directory)
+	require.NoError(t, exact.Build(ctx))
+	again := stream.CacheFile(numbers, directory, "1", decimal, stream.FileCacheOptions{MaxBytes: exact.Stats().Bytes})
+	require.NoError(t, again.Build(ctx))
+	require.Equal(t, 1, again.Stats().Whole)
+}
