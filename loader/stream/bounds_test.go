@@ -42,7 +42,7 @@ func TestLittleIsReadAgain(t *testing.T) {
 		"Shuffle":     {stream.Shuffle(s, 100), 100 * 10, 60},
 		"Shuffle³":    {stream.Shuffle(stream.Shuffle(stream.Shuffle(s, 10), 10), 10), 10 * 10 * 3, 160},
 		"ByLength":    {stream.ByLength(s, 10, 10, lengthOf), 100, 60},
-		"ParallelMap": {stream.ParallelMap(s, 2, nil2(func(n int) int { return n })), 64, 30},
+		"ParallelMap": {stream.ParallelMap(s, 2, nil2(func(n int) int { return n })), 64, 50},
 		"Retry":       {stream.Retry(s, stream.RetryOptions{}), 0, 10},
 		"Pack":        {stream.Map(stream.Pack(docs, 100, stream.PackOptions[int]{Open: 4}), nil2(func(stream.Packed[int]) int { return 0 })), 80, 300},
 		"Cache":       {stream.Cache(s, 1000, one), 64, 40},
