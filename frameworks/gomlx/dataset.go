@@ -172,7 +172,10 @@ func (d *Dataset) tensor(b prefetch.Batch, c *column) (*tensors.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, t.MutableBytes(func(to []byte) { copy(to, f.Bytes) })
+	if err := t.MutableBytes(func(to []byte) { copy(to, f.Bytes) }); err != nil {
+		return nil, errors.Join(err, t.FinalizeAll())
+	}
+	return t, nil
 }
 
 // valid is the mask of a batch. buf has a byte for each row of a full one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -346,6 +347,27 @@ func TestPullLeftHalfWay(t *testing.T) {
 			stop()
 		}
 		require.Zero(t, k.live.Load())
+	})
+}
+
+// During a step the batch's memory is filled again: with memory for one batch the next one
+// has been read when the body of this one ends.
+func TestMemoryIsFreeDuringAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		data := loader.FromFunc(12, stamped(1).Fields(), func(ctx context.Context, i int, row *loader.Row) error {
+			reads.Add(1)
+			return stamped(12).Read(ctx, i, row)
+		})
+		pf := open(t, data, 4, loader.Options{}, prefetch.Options{Memory: prefetch.Memory{HostSlots: 1}})
+		n := int64(0)
+		for b, err := range adapt(t, gomlx.Epochs, pf, gomlx.Options{}).Iter() {
+			require.NoError(t, err)
+			n++
+			synctest.Wait()
+			require.Equal(t, min(4*(n+1), 12), reads.Load())
+			require.NoError(t, b.Finalize())
+		}
 	})
 }
 

@@ -29,8 +29,9 @@
 //	Pass     the first epoch, whole, at each call                      for Trainer.Eval
 //
 // Epochs and Steps go on where the last call was left, so that a loop that is stopped, or
-// restored in the middle of an epoch, misses nothing and gets nothing twice. Leave
-// loader.Options.Epochs at 0, since the loop says how many epochs there are.
+// restored in the middle of an epoch, misses nothing and gets nothing twice. With
+// loader.Options.Epochs as many as the loop's, workers read ahead over the ends of epochs;
+// with 0 the loop alone says how many there are.
 //
 // # Shapes
 //

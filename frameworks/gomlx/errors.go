@@ -33,5 +33,5 @@ var (
 	ErrNoInputs = errors.New("gomlx: no inputs, at least one is needed")
 	// ErrEnd is yielded where nothing is left at all: all of loader.Options.Epochs have
 	// been delivered, while the loop asks for more.
-	ErrEnd = errors.New("gomlx: all epochs are delivered: leave loader.Options.Epochs at 0 to have the loop say how many there are")
+	ErrEnd = errors.New("gomlx: all epochs are delivered: let loader.Options.Epochs be as many as the loop asks for, or 0")
 )

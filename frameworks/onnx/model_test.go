@@ -6,7 +6,9 @@ import (
 	"iter"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	ort "github.com/yalue/onnxruntime_go"
@@ -282,6 +284,28 @@ func TestPullLeftHalfWay(t *testing.T) {
 		}
 		stop()
 	}
+}
+
+// While a result is looked at its batch's memory is filled again: with memory for one batch
+// the next one has been read when the body ends.
+func TestMemoryIsFreeDuringABody(t *testing.T) {
+	needRuntime(t)
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		data := loader.FromFunc(12, pictures(1).Fields(), func(_ context.Context, i int, row *loader.Row) error {
+			reads.Add(1)
+			return loader.Write(row, "pixels", pixels(i)...)
+		})
+		pf := open(t, data, 4, loader.Options{}, prefetch.Options{Memory: prefetch.Memory{HostSlots: 1}})
+		n := int64(0)
+		for r, err := range load(t, classify, pf, onnx.Options{}).Map(t.Context(), pf.Batches(t.Context())) {
+			require.NoError(t, err)
+			requireScores(t, r, int(4*n), 4)
+			n++
+			synctest.Wait()
+			require.Equal(t, min(4*(n+1), 12), reads.Load())
+		}
+	})
 }
 
 // Beside what the binding allocates for tensors and a run there is nothing.
