@@ -3,7 +3,6 @@ package loader
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -239,7 +238,7 @@ func (b *batch) result(allowed int) (Filled, error) {
 	if len(b.substituted) == 0 {
 		return b.filled, nil
 	}
-	slices.SortFunc(b.substituted, func(x, y Substitution) int { return cmp.Compare(x.Row, y.Row) })
+	sortBy(b.substituted, func(x, y Substitution) int { return cmp.Compare(x.Row, y.Row) })
 	if allowed >= 0 && len(b.substituted) > allowed {
 		// Which failure is one too many depends on the order alone, not on which
 		// worker came first.

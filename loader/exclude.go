@@ -142,12 +142,12 @@ func (l *Loader) emptyEpoch(epoch int) bool {
 
 // add excludes what e says; its samples are of so many.
 func (x *exclusions) add(e Exclusion, samples int64) {
-	leaves := slices.SortedFunc(slices.Values(e.Leaves), func(a, b Leaf) int {
+	leaves := sortBy(slices.Clone(e.Leaves), func(a, b Leaf) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Index, b.Index))
 	})
 	own := slices.Compact(slices.Sorted(slices.Values(e.Samples)))
 	files := slices.Compact(slices.Sorted(slices.Values(e.Files)))
-	origins := slices.Compact(slices.SortedFunc(slices.Values(e.Origins), func(a, b Origin) int {
+	origins := slices.Compact(sortBy(slices.Clone(e.Origins), func(a, b Origin) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Record, b.Record))
 	}))
 	steps := merged(e.Steps, samples)
@@ -177,7 +177,7 @@ func merged(spans []Span, samples int64) (all []Span) {
 		}
 		return Cursor{Epoch: at.Epoch, Position: at.Position}
 	}
-	for _, s := range slices.SortedFunc(slices.Values(spans), func(a, b Span) int { return a.From.compare(b.From) }) {
+	for _, s := range sortBy(slices.Clone(spans), func(a, b Span) int { return a.From.compare(b.From) }) {
 		s = Span{place(s.From), place(s.To)}
 		last := len(all) - 1
 		switch {

@@ -54,7 +54,7 @@ func MergeStates(states ...State) (State, error) {
 			errs = append(errs, &StateError{Field: "Position", Got: s.Position, Want: fmt.Sprintf("%d, as on another rank: saved behind the same step", merged.Position)})
 		}
 	}
-	slices.SortStableFunc(merged.Marks, func(a, b ShardMark) int { return cmp.Compare(a.Shard, b.Shard) })
+	sortBy(merged.Marks, func(a, b ShardMark) int { return cmp.Compare(a.Shard, b.Shard) })
 	if err := errors.Join(append(errs, merged.incomplete())...); err != nil {
 		return State{}, err
 	}
@@ -145,7 +145,7 @@ func (l *Loader) marksAt(at Cursor) []ShardMark {
 			own = append(own, m)
 		}
 	}
-	slices.SortFunc(own, func(a, b ShardMark) int { return cmp.Compare(a.Shard, b.Shard) })
+	sortBy(own, func(a, b ShardMark) int { return cmp.Compare(a.Shard, b.Shard) })
 	shard := int(l.split.rank)
 	for _, m := range own {
 		if m.Shard != shard || shard >= l.shards {

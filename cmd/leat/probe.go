@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/auto"
 	"github.com/leat-go/leat/device/cuda"
-	"github.com/leat-go/leat/device/driver"
 )
 
 const aboutProbe = `
@@ -82,7 +82,7 @@ func runProbe(ctx context.Context, args []string, out io.Writer) (err error) {
 func openPeer(dev *device.Device, name string) (*device.Device, error) {
 	if p := dev.Properties(); name == "" && p.Kind == "cuda" {
 		if gpus, err := cuda.List(); err == nil && len(gpus) > 1 {
-			name = driver.DeviceName(gpus[(p.Index+1)%len(gpus)])
+			name = fmt.Sprintf("cuda:%d", gpus[(p.Index+1)%len(gpus)].Index)
 		}
 	}
 	if name == "" {
