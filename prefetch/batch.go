@@ -3,7 +3,6 @@ package prefetch
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
@@ -132,43 +131,6 @@ func (b Batch) UsedOn(stream *device.Stream) error {
 	return e
 }
 
-// usedOn is UsedOn; the caller holds the slot's lock.
-func (g *stages) usedOn(w *window, stream *device.Stream) error {
-	switch {
-	case stream == nil:
-		return errNoStream
-	case stream == w.stream:
-		return nil
-	case g.computes.index(stream) >= 0:
-		_, err := w.slot.openWhole(stream)
-		return err
-	case !g.dev.PeerOf(stream.Device()):
-		return &device.Error{Op: "UsedOn", Device: g.dev.Name(), Err: device.ErrUnsupported,
-			Hint: stream.Device().Name() + " is no peer of it: copy through host memory"}
-	}
-	return w.usedBy(stream)
-}
-
-// usedBy makes a stream wait for the batch; its use ends with the batch's own. It waits
-// for each batch anew, which also tells whether there still is such a stream. The caller
-// holds the slot's lock.
-func (w *window) usedBy(stream *device.Stream) error {
-	again := slices.Contains(w.usedOn, stream)
-	if !again && len(w.usedOn) == cap(w.usedOn) {
-		return ErrMaxStreams
-	}
-	r, err := w.slot.open(stream)
-	switch {
-	case err != nil:
-		return err
-	case again:
-		r.open-- // it ends once
-	default:
-		w.usedOn = append(w.usedOn, stream)
-	}
-	return nil
-}
-
 // Release ends the lease. The streams that use the batch go on: its memory is overwritten
 // when they have passed the point at which Release was called. It panics if the lease has
 // ended already; of two calls at once one does.
@@ -198,9 +160,9 @@ func (p *Prefetcher) released(w *window) {
 	if w.slot == nil {
 		p.stages.pinned.Put(loader.Slot{ID: w.id})
 	} else if err := p.stages.handBack(w, true); err != nil {
-		p.fail(fmt.Errorf("prefetch: Release: %w", err))
+		p.ahead.fail(fmt.Errorf("prefetch: Release: %w", err))
 	}
-	if p.life.must(life.TakeBack).Freed() {
-		p.notes.keep(p.freeLast())
+	if p.ahead.life.must(life.TakeBack).Freed() {
+		p.ahead.notes.keep(p.freeLast())
 	}
 }

@@ -19,7 +19,7 @@ import (
 // cancel has f not called any more. After Close BeforeFree is ErrClosed.
 func (p *Prefetcher) BeforeFree(f func(context.Context) error) (cancel func(), err error) {
 	fs, added := &p.beforeFree, &freeing{f: f}
-	if p.isClosed() || !fs.add(added) {
+	if p.ahead.isClosed() || !fs.add(added) {
 		return nil, ErrClosed
 	}
 	return func() { fs.remove(added) }, nil

@@ -66,16 +66,16 @@ func (b Batch) copyTo(c *Clone) error {
 // freeBehind frees a buffer that work submitted to stream may still use: now, or by a
 // goroutine if the work takes longer than Options.CloseTimeout.
 func (p *Prefetcher) freeBehind(stream *device.Stream, buffer *device.Buffer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), p.closeTimeout())
+	ctx, cancel := context.WithTimeout(context.Background(), p.ahead.closeTimeout())
 	defer cancel()
 	err := stream.Synchronize(ctx)
 	if err == nil {
 		return buffer.Close()
 	}
-	p.life.must(life.Use)
+	p.ahead.life.must(life.Use)
 	go func() { // ends when the device's work does
 		_ = p.stages.host.Synchronize(context.Background())
-		p.notes.keep(errors.Join(buffer.Close(), p.unuse()))
+		p.ahead.notes.keep(errors.Join(buffer.Close(), p.unuse()))
 	}()
 	return err
 }

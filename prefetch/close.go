@@ -21,30 +21,30 @@ import (
 func (p *Prefetcher) Close() error { return p.closeOnce.Do(p.close) }
 
 func (p *Prefetcher) close() error {
-	p.life.must(life.Shut)
-	close(p.closed)
-	p.watch.Closed()
-	p.cancelRun(ErrClosed)
-	p.turn.Lock() // nobody starts a run or leases a batch from here on
-	defer p.turn.Unlock()
-	pending, stopped := p.notes.take(), p.stop()
+	p.ahead.life.must(life.Shut)
+	close(p.ahead.closed)
+	p.unclosed.Closed()
+	p.ahead.cancelRun(ErrClosed)
+	p.ahead.turn.Lock() // nobody starts a run or leases a batch from here on
+	defer p.ahead.turn.Unlock()
+	pending, stopped := p.ahead.notes.take(), p.ahead.stop()
 	if left := new(CloseError); errors.As(stopped, &left) {
 		left.Leased = outstanding(p.stages.windows)
 		if same := new(CloseError); errors.As(pending, &same) {
 			pending = nil // it is of the same copy
 		}
 	}
-	stopped = errors.Join(pending, stopped, p.loader.Close())
-	if stuck := p.run; stuck != nil {
-		p.abandon(stuck)
+	stopped = errors.Join(pending, stopped, p.ahead.loader.Close())
+	if stuck := p.ahead.run; stuck != nil {
+		p.ahead.abandon(stuck)
 		go func() { // the reaper: it ends when the user's code and the device's work do
 			_ = stuck.join(nil)
-			p.notes.keep(p.joined(stuck))
+			p.ahead.notes.keep(p.ahead.joined(stuck))
 			p.reap(context.Background())
 		}()
 		return stopped
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), p.closeTimeout())
+	ctx, cancel := context.WithTimeout(context.Background(), p.ahead.closeTimeout())
 	defer cancel()
 	left := p.reap(ctx)
 	left.Leased = outstanding(p.stages.windows)
@@ -53,7 +53,7 @@ func (p *Prefetcher) close() error {
 	} else if len(left.Leased) == 0 && left.Err == nil && !deviceEnded(stopped) {
 		return stopped
 	}
-	return p.closeError(stopped, left)
+	return closeError(&p.ahead.notes, stopped, left)
 }
 
 // reap frees everything that nobody holds, in the order of a batch's way: what copies
@@ -82,7 +82,7 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	} else if err != nil {
 		errs = append(errs, fmt.Errorf("prefetch: BeforeFree: %w", err))
 	}
-	p.life.must(life.Reap)
+	p.ahead.life.must(life.Reap)
 	if g.ring != nil {
 		for _, s := range g.ring.retire(p.orphaned) {
 			err := g.restOf(ctx, s)
@@ -98,12 +98,12 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	if left.Slots > 0 {
 		return left
 	}
-	held := p.life.state().Users > 0
+	held := p.ahead.life.state().Users > 0
 	if err := g.pinned.close(ctx); !(held && g.ring == nil) { // a host consumer's leases free theirs
 		left.Err = errors.Join(left.Err, err)
 	}
 	left.Err = errors.Join(left.Err, g.closeStreams())
-	if p.life.must(life.Leave).Freed() {
+	if p.ahead.life.must(life.Leave).Freed() {
 		left.Err = errors.Join(left.Err, p.freeLast())
 	}
 	return left
@@ -111,16 +111,16 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 
 // orphaned frees a slot that came back after Close, when the device is done with it.
 func (p *Prefetcher) orphaned(s *slot) {
-	p.life.must(life.Use)
+	p.ahead.life.must(life.Use)
 	go func() { // ends when the work does that was submitted for its batches
 		err := p.stages.restOf(context.Background(), s)
-		p.notes.keep(errors.Join(err, s.close(), p.unuse()))
+		p.ahead.notes.keep(errors.Join(err, s.close(), p.unuse()))
 	}()
 }
 
 // unuse ends one use of what is freed last; the last one frees it.
 func (p *Prefetcher) unuse() error {
-	if p.life.must(life.Unuse).Freed() {
+	if p.ahead.life.must(life.Unuse).Freed() {
 		return p.freeLast()
 	}
 	return nil

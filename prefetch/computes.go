@@ -7,7 +7,7 @@ import "github.com/leat-go/leat/device"
 type computes struct {
 	streams    []*device.Stream
 	roundRobin bool
-	turn       int // the stream whose turn it is
+	inTurn     int // the stream whose turn it is
 }
 
 // next is the stream for the next batch: the one with the fewest batches that it has not
@@ -17,17 +17,17 @@ func (c *computes) next(of *ring) *device.Stream {
 	if n == 1 {
 		return c.streams[0]
 	}
-	best := c.turn
+	best := c.inTurn
 	if !c.roundRobin {
 		fewest := of.unfinished(c.streams[best])
 		for i := 1; i < n && fewest > 0; i++ {
-			at := (c.turn + i) % n
+			at := (c.inTurn + i) % n
 			if batches := of.unfinished(c.streams[at]); batches < fewest {
 				best, fewest = at, batches
 			}
 		}
 	}
-	c.turn = (best + 1) % n
+	c.inTurn = (best + 1) % n
 	return c.streams[best]
 }
 
@@ -43,11 +43,11 @@ func (c *computes) index(s *device.Stream) int {
 
 // unfinished is how many batches in the ring's slots a stream has been given and has not
 // finished.
-func (g *ring) unfinished(stream *device.Stream) (batches int) {
-	for _, s := range g.slots {
+func (r *ring) unfinished(stream *device.Stream) (batches int) {
+	for _, s := range r.slots {
 		s.mu.Lock()
-		if r := s.reads.by(stream); r != nil && r.unfinished() {
-			batches += r.batches
+		if its := s.reads.by(stream); its != nil && its.unfinished() {
+			batches += its.batches
 		}
 		s.mu.Unlock()
 	}

@@ -50,15 +50,15 @@
 //
 // # Words
 //
-//	slot     memory that one stream writes and others read (slot.go, reads.go)
-//	window   the place of one batch in a slot; a Batch is the lease of one (window.go, batch.go)
+//	slot     memory that one stream writes and others read (slot.go, reads.go, uses.go)
+//	window   the part of a slot for one batch; a Batch is the lease of one (window.go, batch.go)
 //	extent   how much of its layout a batch takes: rows, and the lengths of ragged fields (extent.go)
 //	feed     how batches' bytes reach a slot: today by copies from pinned buffers (pinned.go)
 //	stages   all that a batch goes through, and the order of the calls (stages.go)
 //	ring     the slots, of which the free ones wait for the uploader (ring.go, watch.go)
 //	run      what works ahead: producers and the uploader (run.go, uploader.go, lookahead.go)
-//	Reader   who takes what is ahead, batch by batch (reader.go, ranges.go)
-//	place    where the Reader stands in the data (place.go)
+//	Reader   who takes what is ahead, batch by batch (reader.go, ranges.go), and moves the
+//	         Prefetcher's place in the data (place.go)
 //
 // # Ragged fields
 //
@@ -83,10 +83,12 @@
 //	stages.go    upload: the calls that bring batches into a slot, with or without a Transform
 //	slot.go      the two rules, each a Wait and a Record
 //	ring.go      which slot is free
-//	reader.go    Next: waits for a window, hands it to a compute stream, moves the place
+//	reader.go    Next: waits for a window, hands it over, moves the place
 //
-// Then batch.go has the lease, map.go the way back, lookahead.go and close.go the life of
-// all of it. sizes.go works out all sizes in one pure function, before any memory is
+// The three edges are in one table in stages.go. Then handover.go gives a batch to a compute
+// stream and takes its slot back, batch.go has the lease, uses.go the other streams that use
+// a batch, map.go the way back, lookahead.go and close.go the life of all of it. A method
+// whose name ends in Locked has a caller that holds the lock. sizes.go works out all sizes in one pure function, before any memory is
 // touched; Plan says what was decided.
 //
 // # Invariants

@@ -54,12 +54,12 @@ func ended(err error, what string, told bool) error {
 }
 
 // closeError is what Close returns of the error of stopping and of what was left.
-func (p *Prefetcher) closeError(stopped error, left *CloseError) error {
+func closeError(n *notes, stopped error, left *CloseError) error {
 	if deviceEnded(stopped) {
 		left.Err, stopped = errors.Join(stopped, left.Err), nil
 	}
 	if deviceEnded(left.Err) {
-		left = &CloseError{Leased: left.Leased, Err: ended(left.Err, "Prefetcher", p.notes.fault())}
+		left = &CloseError{Leased: left.Leased, Err: ended(left.Err, "Prefetcher", n.fault())}
 	}
 	return errors.Join(stopped, left)
 }

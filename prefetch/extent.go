@@ -25,8 +25,8 @@ func newExtent(l *loader.Layout) *extent {
 	return e
 }
 
-// hold is for a batch as the loader filled it.
-func (e *extent) hold(f *loader.Filled) {
+// set is for a batch as the loader filled it.
+func (e *extent) set(f *loader.Filled) {
 	e.rows = f.N
 	for i := range e.lengths {
 		e.lengths[i] = f.Extent(i)

@@ -92,24 +92,3 @@ func (h *history) batches() string {
 	}
 	return s + ")"
 }
-
-// outstanding describes the leased batches.
-func outstanding(windows []*window) []string {
-	var leases []string
-	for _, w := range windows {
-		if w.state() == life.Leased {
-			leases = append(leases, w.history.lease())
-		}
-	}
-	return leases
-}
-
-// leased is how many batches are the user's.
-func leased(windows []*window) (n int) {
-	for _, w := range windows {
-		if w.state() == life.Leased {
-			n++
-		}
-	}
-	return n
-}

@@ -17,8 +17,8 @@ import (
 // lent is the memory of the newest lease, and the window's own.
 type lent struct{ memory, own []byte }
 
-// lend gives the window's batch memory of its own.
-func (w *window) lend(l *loader.Layout) error {
+// isolate gives the window's batch memory of its own.
+func (w *window) isolate(l *loader.Layout) error {
 	if !invariants.Enabled || w.host == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (w *window) lend(l *loader.Layout) error {
 	return nil
 }
 
-// withdraw ends what lend has given.
+// withdraw ends what isolate has given.
 func (w *window) withdraw() {
 	if !invariants.Enabled || w.host == nil {
 		return

@@ -41,6 +41,33 @@ func (a *lookahead) alone(f func() error) error {
 	return f()
 }
 
+// unlessClosed is err, or ErrClosed if the Prefetcher is closed: a source that gives its
+// samples once is closed with it, and then has no place.
+func (a *lookahead) unlessClosed(err error) error {
+	if a.isClosed() {
+		return ErrClosed
+	}
+	return err
+}
+
+// seek makes the place what to returns for it, while nobody else moves it: what the loader
+// knows of a Stream's place is forgotten when a later one is delivered.
+func (a *lookahead) seek(to func(stands loader.Cursor) (loader.Cursor, error)) error {
+	return a.alone(func() error {
+		cursor, err := to(a.place.at())
+		if err != nil {
+			return err
+		}
+		if a.run != nil && a.run.at != cursor {
+			if err := a.stop(); err != nil {
+				return err
+			}
+		}
+		a.place.set(cursor)
+		return nil
+	})
+}
+
 // begin makes the caller the one who reads, and takes a.turn.
 func (a *lookahead) begin() error {
 	if _, err := a.life.step(life.Read); err != nil {
@@ -55,9 +82,9 @@ func (a *lookahead) begin() error {
 	return nil
 }
 
-// ready makes sure that there is a run at the cursor, unless all epochs are done. The
+// ensureRun makes sure that there is a run at the cursor, unless all epochs are done. The
 // caller holds a.turn.
-func (a *lookahead) ready(ctx context.Context) error {
+func (a *lookahead) ensureRun(ctx context.Context) error {
 	a.resume()
 	if err := a.notes.take(); err != nil {
 		return joined(err, unlessTold(a.stop(), err))

@@ -20,7 +20,7 @@ func newStages(dev, host *device.Device, compute *device.Stream, ld *loader.Load
 	if err != nil {
 		return nil, err
 	}
-	g := &stages{sizes: z, seed: ld.Options().Seed, dev: dev, host: host, calls: hold.NewGate(), ahead: ld.Options().Epochs > 0}
+	g := &stages{sizes: z, seed: ld.Options().Seed, dev: dev, host: host, calls: hold.NewGate(), acrossEpochs: ld.Options().Epochs > 0}
 	if compute != nil {
 		g.computes = computes{streams: []*device.Stream{compute}, roundRobin: z.options.Streams.RoundRobin}
 	}

@@ -17,11 +17,11 @@ type feed interface {
 	// Memory is where the workers write.
 	loader.Memory
 	// fill submits to stream the work that brings batches into to, one behind the other
-	// at the stride, and takes back what it read behind that work. The feed owns what the
-	// batches lie in from here on, whether or not there is an error.
+	// at the stride. The feed owns what the batches lie in from here on, whether or not
+	// there is an error: the workers get it again when that work is done.
 	fill(stream *device.Stream, to device.View, batches []loader.Filled) error
-	// lend is where a batch lies, for work that is submitted to stream before done.
-	lend(batch loader.Filled) (device.View, error)
+	// view is where a batch lies, for work that is submitted to stream before done.
+	view(batch loader.Filled) (device.View, error)
 	// done takes a batch back behind the work that was submitted to stream.
 	done(stream *device.Stream, batch loader.Filled) error
 	// doubt takes batches back when the streams have come to rest.
@@ -87,7 +87,7 @@ func (f *pinned) fill(stream *device.Stream, to device.View, batches []loader.Fi
 			err = stream.CopyH2D(to, f.group[at].With(n-1))
 		} else {
 			from := f.group[at].Bytes()
-			f.extent.hold(&batches[at])
+			f.extent.set(&batches[at])
 			err = f.extent.copy(func(offset, bytes int64) error {
 				return stream.CopyH2D(to.Slice(offset, bytes), from[offset:offset+bytes])
 			})
@@ -133,7 +133,7 @@ func (f *pinned) sent(stream *device.Stream, err error) error {
 }
 
 // lend implements feed.
-func (f *pinned) lend(batch loader.Filled) (device.View, error) {
+func (f *pinned) view(batch loader.Filled) (device.View, error) {
 	return f.pool.Buffer(batch.Slot.ID).View()
 }
 

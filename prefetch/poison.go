@@ -13,11 +13,11 @@ const poisonByte = 0xff
 
 // poison fills what Apply is to write, and the scratch, which holds nothing before its
 // own work.
-func (g *transforming) poison(out Fields) error {
-	if err := poisonMemory(g.stream, out.memory); err != nil || g.scratch == nil {
+func (t *transforming) poison(out Fields) error {
+	if err := poisonMemory(t.stream, out.memory); err != nil || t.scratch == nil {
 		return err
 	}
-	return poisonMemory(g.stream, g.scratch.buffer.View())
+	return poisonMemory(t.stream, t.scratch.buffer.View())
 }
 
 func poisonMemory(s *device.Stream, v device.View) error {

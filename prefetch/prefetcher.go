@@ -21,12 +21,13 @@ import (
 // may Start, Seek, Restore and Quiesce, which return ErrBusy where they would disturb a
 // reader.
 type Prefetcher struct {
-	lookahead
+	stages *stages
+	ahead  lookahead // from the place where the reader stands
 
 	plan       Plan
 	results    *results // made by the first Map
 	closeOnce  hold.Once
-	watch      invariants.Watch
+	unclosed   invariants.Watch
 	beforeFree freeings
 	unfreed    []*results      // which a reaper could not free; guarded by mu
 	reapers    []chan struct{} // each closed when what a Map has left is freed; guarded by mu
@@ -81,12 +82,13 @@ func newPrefetcher(ld *loader.Loader, o Options, stages func() (*stages, error))
 	if err != nil {
 		return nil, err
 	}
-	p := &Prefetcher{lookahead: lookahead{loader: ld, stages: g, place: place{loader: ld}, closed: make(chan struct{}), turn: hold.NewGate()}}
-	if p.place.claim, err = ld.Claim(); err != nil {
+	p := &Prefetcher{stages: g}
+	p.ahead = lookahead{loader: ld, stages: g, place: place{loader: ld}, closed: make(chan struct{}), turn: hold.NewGate()}
+	if p.ahead.place.claim, err = ld.Claim(); err != nil {
 		return nil, errors.Join(err, g.release(), g.releaseLast())
 	}
 	p.plan = makePlan(g, ld)
-	p.watch = invariants.WatchClose(p, "prefetch: a Prefetcher", unreleased(g.windows), 2)
+	p.unclosed = invariants.WatchClose(p, "prefetch: a Prefetcher", unreleased(g.windows), 2)
 	return p, nil
 }
 
@@ -102,7 +104,7 @@ func unreleased(windows []*window) func() string {
 }
 
 // Epoch is the epoch of the cursor: that of the next batch to be delivered.
-func (p *Prefetcher) Epoch() int { return p.place.at().Epoch }
+func (p *Prefetcher) Epoch() int { return p.ahead.place.at().Epoch }
 
 // State is the place after the last batch delivered: restored, also by a loader
 // with other workers and another depth, the next batch is the one after it. In the
@@ -110,18 +112,18 @@ func (p *Prefetcher) Epoch() int { return p.place.at().Epoch }
 //
 // With a Stream on several ranks it is the state of this rank's shards: loader.MergeStates
 // makes one of all ranks' states, which Restore takes.
-func (p *Prefetcher) State() loader.State { return p.place.state() }
+func (p *Prefetcher) State() loader.State { return p.ahead.place.state() }
 
 // Restore continues where st was taken. It fails, and changes nothing, if st is of
 // another dataset, seed or version, or where Seek would.
 func (p *Prefetcher) Restore(st loader.State) error {
-	if err := p.loader.Check(st); err != nil {
-		return p.unlessClosed(fmt.Errorf("prefetch: Restore: the state does not fit: %w", err))
+	if err := p.ahead.loader.Check(st); err != nil {
+		return p.ahead.unlessClosed(fmt.Errorf("prefetch: Restore: the state does not fit: %w", err))
 	}
-	return p.seek(func(stands loader.Cursor) (loader.Cursor, error) {
-		to := p.place.claim.Restore(st, stands)
-		if p.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
-			to.Substituted = p.place.substituted(to)
+	return p.ahead.seek(func(stands loader.Cursor) (loader.Cursor, error) {
+		to := p.ahead.place.claim.Restore(st, stands)
+		if p.ahead.loader.Options().Shard.Count > 1 { // it can't tell this rank's number
+			to.Substituted = p.ahead.place.substituted(to)
 		}
 		return to, nil
 	})
@@ -134,40 +136,13 @@ func (p *Prefetcher) Restore(st loader.State) error {
 // place, if a range or Reader is open, or if user code that works ahead for the present
 // place does not stop: then it may be called again.
 func (p *Prefetcher) Seek(epoch int, position int64) error {
-	return p.seek(func(stands loader.Cursor) (loader.Cursor, error) {
-		to, err := p.place.claim.Seek(epoch, position, stands)
+	return p.ahead.seek(func(stands loader.Cursor) (loader.Cursor, error) {
+		to, err := p.ahead.place.claim.Seek(epoch, position, stands)
 		if err != nil {
 			return to, fmt.Errorf("prefetch: Seek: %w", err)
 		}
-		to.Substituted = p.place.substituted(to)
+		to.Substituted = p.ahead.place.substituted(to)
 		return to, nil
-	})
-}
-
-// unlessClosed is err, or ErrClosed if the Prefetcher is closed: a source that gives its
-// samples once is closed with it, and then has no place.
-func (p *Prefetcher) unlessClosed(err error) error {
-	if p.isClosed() {
-		return ErrClosed
-	}
-	return err
-}
-
-// seek makes the place what to returns for it, while nobody else moves it: what the loader
-// knows of a Stream's place is forgotten when a later one is delivered.
-func (p *Prefetcher) seek(to func(stands loader.Cursor) (loader.Cursor, error)) error {
-	return p.alone(func() error {
-		cursor, err := to(p.place.at())
-		if err != nil {
-			return err
-		}
-		if p.run != nil && p.run.at != cursor {
-			if err := p.stop(); err != nil {
-				return err
-			}
-		}
-		p.place.set(cursor)
-		return nil
 	})
 }
 
@@ -175,16 +150,16 @@ func (p *Prefetcher) seek(to func(stands loader.Cursor) (loader.Cursor, error)) 
 // model is loaded, for example. The contexts that samples are read under have ctx's values
 // but don't end with it. If batches are filled already, or none are left, it does nothing.
 func (p *Prefetcher) Start(ctx context.Context) error {
-	return p.alone(func() error {
-		err := p.ready(ctx)
+	return p.ahead.alone(func() error {
+		err := p.ahead.ensureRun(ctx)
 		if a, ok := err.(again); ok {
 			return a.error
 		}
-		return p.notes.news(err)
+		return p.ahead.notes.news(err)
 	})
 }
 
 // Stop is the end of what Start, or a range that was left, has begun: it gives up what was
 // read ahead, and stops and joins the goroutines that read and upload. The place stays, and
 // the next range or Start begins there anew. It fails where Seek to another place would.
-func (p *Prefetcher) Stop() error { return p.alone(p.stop) }
+func (p *Prefetcher) Stop() error { return p.ahead.alone(p.ahead.stop) }

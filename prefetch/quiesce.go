@@ -19,25 +19,25 @@ import (
 // It is ErrBusy while another goroutine is in Next and during a Map, whose steps run
 // ahead. A Next that begins meanwhile waits for it.
 func (p *Prefetcher) Quiesce(ctx context.Context) error {
-	if p.isClosed() {
+	if p.ahead.isClosed() {
 		return ErrClosed
 	}
-	if p.life.state().Reader == life.Mapping || !p.turn.TryLock() {
-		if p.isClosed() {
+	if p.ahead.life.state().Reader == life.Mapping || !p.ahead.turn.TryLock() {
+		if p.ahead.isClosed() {
 			return ErrClosed
 		}
 		return ErrBusy
 	}
-	defer p.turn.Unlock()
+	defer p.ahead.turn.Unlock()
 	switch {
-	case p.isClosed():
+	case p.ahead.isClosed():
 		return ErrClosed
-	case p.life.state().Reader == life.Mapping:
+	case p.ahead.life.state().Reader == life.Mapping:
 		return ErrBusy
 	}
-	ctx, cancel := p.untilClosed(ctx)
+	ctx, cancel := p.ahead.untilClosed(ctx)
 	defer cancel()
-	if err := p.pause(ctx); err != nil {
+	if err := p.ahead.pause(ctx); err != nil {
 		return err
 	}
 	if err := p.stages.drain(ctx); err != nil {
@@ -70,9 +70,9 @@ func causeOf(ctx context.Context, err error) error {
 
 // awaitReapers waits for what Maps have left to a reaper.
 func awaitReapers(ctx context.Context, p *Prefetcher) error {
-	p.mu.Lock()
+	p.ahead.mu.Lock()
 	reapers := append([]chan struct{}(nil), p.reapers...)
-	p.mu.Unlock()
+	p.ahead.mu.Unlock()
 	for _, done := range reapers {
 		select {
 		case <-done:

@@ -11,7 +11,7 @@ import (
 // package's comment.
 func (p *Prefetcher) All(ctx context.Context) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
-		for !p.place.finished() && p.epoch(ctx, false, yield) {
+		for !p.ahead.place.finished() && p.epoch(ctx, false, yield) {
 		}
 	}
 }
@@ -23,7 +23,7 @@ func (p *Prefetcher) All(ctx context.Context) iter.Seq2[Batch, error] {
 // left behind its last sample is not known to be at its end: its epoch comes with no batches.
 func (p *Prefetcher) Epochs(ctx context.Context) iter.Seq2[int, iter.Seq2[Batch, error]] {
 	return func(yield func(int, iter.Seq2[Batch, error]) bool) {
-		for !p.place.finished() {
+		for !p.ahead.place.finished() {
 			epoch, failed := p.Epoch(), false
 			batches := func(yield func(Batch, error) bool) {
 				if failed || p.Epoch() != epoch {
@@ -77,7 +77,7 @@ func (p *Prefetcher) epoch(ctx context.Context, begun bool, yield func(Batch, er
 	}
 	r.begun = begun
 	failed := false
-	defer func() { p.notes.keep(r.close(failed)) }()
+	defer func() { p.ahead.notes.keep(r.close(failed)) }()
 	for {
 		b, err := r.next(ctx, false)
 		if err == errEpochOver {
@@ -88,14 +88,14 @@ func (p *Prefetcher) epoch(ctx context.Context, begun bool, yield func(Batch, er
 			yield(Batch{}, err)
 			return false
 		}
-		if !b.lend(yield) {
+		if !b.runBody(yield) {
 			return false
 		}
 	}
 }
 
-// lend is one turn of a loop; break, return and panic end the lease too.
-func (b Batch) lend(yield func(Batch, error) bool) bool {
+// runBody is one turn of a loop; break, return and panic end the lease too.
+func (b Batch) runBody(yield func(Batch, error) bool) bool {
 	defer b.end()
 	return yield(b, nil)
 }

@@ -13,19 +13,20 @@ import (
 // (gradient accumulation) or adapt them to another interface. It covers what is
 // left of one epoch. One goroutine calls Next or WaitNext; any may call Close.
 type Reader struct {
-	p      *Prefetcher
-	err    error         // what Next returns for ever; guarded by p.turn
-	left   chan struct{} // closed by Close, which wakes Next
-	ended  chan struct{} // closed when Close has set err for good
-	closed hold.Once
+	p         *Prefetcher   // whose batches it returns
+	ahead     *lookahead    // p's
+	err       error         // what Next returns for ever; guarded by ahead.turn
+	closing   chan struct{} // closed by Close, which wakes Next
+	ended     chan struct{} // closed when Close has set err for good
+	closeOnce hold.Once
 	// epoch is the one that it reads; begun says that a batch of it was delivered, or may have been.
-	epoch int
-	begun bool
-	over  bool          // the epoch's end was reached,
-	end   loader.Cursor // which is this
-	// ahead is set for a reader whose batches count as delivered only later, when
+	epoch      int
+	begun      bool
+	epochEnded bool
+	epochEnd   loader.Cursor // once epochEnded
+	// forMap is set for a Map's reader, whose batches count as delivered only later, when
 	// their results are: it doesn't move the cursor.
-	ahead    bool
+	forMap   bool
 	returned time.Time // when Next last returned a batch
 }
 
@@ -33,19 +34,20 @@ type Reader struct {
 // under have ctx's values but don't end with it: to stop a wait, cancel Next's ctx. The
 // caller owns the Reader until Close; a second one at the same time is ErrBusy.
 func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
-	if err := p.begin(); err != nil {
+	a := &p.ahead
+	if err := a.begin(); err != nil {
 		return nil, err
 	}
-	defer p.turn.Unlock()
-	r := &Reader{p: p, left: make(chan struct{}), ended: make(chan struct{})}
-	if err := p.ready(ctx); err != nil {
-		p.life.must(life.EndRead)
-		if a, ok := err.(again); ok {
-			return nil, a.error
+	defer a.turn.Unlock()
+	r := &Reader{p: p, ahead: a, closing: make(chan struct{}), ended: make(chan struct{})}
+	if err := a.ensureRun(ctx); err != nil {
+		a.life.must(life.EndRead)
+		if e, ok := err.(again); ok {
+			return nil, e.error
 		}
-		return nil, p.notes.news(err)
+		return nil, a.notes.news(err)
 	}
-	r.epoch = p.Epoch()
+	r.epoch = a.place.at().Epoch
 	return r, nil
 }
 
@@ -64,11 +66,13 @@ func (r *Reader) Next(ctx context.Context) (Batch, error) { return r.take(ctx, f
 // release one it waits for ever.
 func (r *Reader) WaitNext(ctx context.Context) (Batch, error) { return r.take(ctx, true) }
 
+// take is next for a caller outside of this package: the lease says which line took it, and
+// the end of an epoch is the public error.
 func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 	b, err := r.next(ctx, wait)
 	switch {
 	case err == nil:
-		b.window.history.take(3)
+		b.window.history.take(3) // past itself, take and Next
 	case err == errEpochOver:
 		err = ErrEpochEnd
 	default:
@@ -77,67 +81,81 @@ func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 	return b, err
 }
 
+// next is Next, or with wait WaitNext, for a range or a Map.
 func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
-	p := r.p
+	a := r.ahead
 	select {
 	case <-r.ended: // others may read by now
 		return Batch{}, r.err
 	default:
 	}
-	for !p.turn.TryLockAs(byNext) {
-		if err := p.mayRead(ctx); err != nil { // it is Close
+	if !a.turn.TryLockAs(byNext) {
+		if err := r.waitForTurn(ctx); err != nil {
 			return Batch{}, err
 		}
-		select {
-		case <-r.left:
-			return Batch{}, ErrClosed
-		default:
-		}
-		if p.turn.Holder() == byNext {
-			return Batch{}, ErrBusy
-		}
-		select {
-		case <-p.turn.Opened():
-		case <-ctx.Done():
-		}
 	}
-	defer p.turn.Unlock()
+	defer a.turn.Unlock()
 	if r.err != nil {
 		return Batch{}, r.err
 	}
-	p.resume()
+	a.resume()
 	w, err := r.receive(ctx, wait)
 	switch e := err.(type) {
 	case nil:
-		return Batch{p: p, window: w, generation: w.generation()}, nil
+		return Batch{p: r.p, window: w, generation: w.generation()}, nil
 	case *LeaseError:
 		return Batch{}, e
 	case again:
 		return Batch{}, e.error
 	}
-	p.notes.told(err)
-	r.err = p.notes.news(err)
-	if !r.ahead {
-		p.place.claim.Reported(r.err)
+	a.notes.told(err)
+	r.err = a.notes.news(err)
+	if !r.forMap {
+		a.place.claim.Reported(r.err)
 	}
 	return Batch{}, r.err
 }
 
-// receive waits for the next batch of the epoch, and gives it to the user.
+// waitForTurn takes the turn from a call that has it and is no Next: a Quiesce, which ends by
+// itself, or a Close, of which the caller is told.
+func (r *Reader) waitForTurn(ctx context.Context) error {
+	a := r.ahead
+	for !a.turn.TryLockAs(byNext) {
+		if err := a.mayRead(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-r.closing:
+			return ErrClosed
+		default:
+		}
+		if a.turn.Holder() == byNext { // it may wait for long
+			return ErrBusy
+		}
+		select {
+		case <-a.turn.Opened():
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// receive waits for the next batch of the epoch, and gives it to the user. It starts a run
+// if there is none: the last reader may have left at the place where its run was over.
 func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
-	p := r.p
+	a := r.ahead
 	for started := false; ; {
-		if err := p.mayRead(ctx); err != nil {
+		if err := a.mayRead(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil, again{err}
 			}
 			return nil, err
 		}
-		if p.run == nil {
-			if started || r.epoch != p.Epoch() || p.place.finished() {
+		if a.run == nil {
+			if started || r.epoch != a.place.at().Epoch || a.place.finished() {
 				return nil, errEpochOver
 			}
-			if err := p.ready(ctx); err != nil {
+			if err := a.ensureRun(ctx); err != nil {
 				return nil, err
 			}
 			started = true
@@ -147,20 +165,20 @@ func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
 		case err == nil:
 			return w, r.deliver(ctx, w)
 		case err == errRunOver:
-			if err := p.stop(); err != nil {
+			if err := a.stop(); err != nil {
 				return nil, err
 			}
 		case err != errEpochOver:
 			return nil, err
-		case p.run.epoch <= r.epoch: // it was over when the last reader left it
-		case r.begun || p.place.at() == loader.Cursor{Epoch: r.epoch}:
-			r.over, r.end = true, p.run.at
-			r.move(r.end)
+		case a.run.epoch <= r.epoch: // an earlier epoch's end, which the last reader left in the run
+		case r.begun || a.place.at() == loader.Cursor{Epoch: r.epoch}:
+			r.epochEnded, r.epochEnd = true, a.run.at
+			r.move(r.epochEnd)
 			return nil, err
 		default: // nobody knew that the cursor was behind the last of the samples
-			p.place.move(p.run.at)
-			r.epoch = p.run.epoch
-			if p.place.finished() {
+			a.place.move(a.run.at)
+			r.epoch = a.run.epoch
+			if a.place.finished() {
 				return nil, err
 			}
 		}
@@ -169,22 +187,22 @@ func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
 
 // wait waits for the next thing that the run has, and counts the time.
 func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
-	p := r.p
-	if !wait && !p.run.atEnd && !p.run.ready() && p.stages.allHeld() {
-		return nil, leaseError(p.stages.windows)
+	a := r.ahead
+	if !wait && !a.run.atEnd && !a.run.hasNext() && a.stages.allHeld() {
+		return nil, leaseError(a.stages.windows)
 	}
 	from := time.Now()
 	r.endBody(from)
 	now := from
-	w, err, there := p.run.poll()
+	w, err, there := a.run.poll()
 	if !there {
-		p.run.batches.Attended(true)
-		w, err = p.run.next(ctx, r.left, p.closed)
-		p.run.batches.Attended(false)
+		a.run.batches.Attended(true)
+		w, err = a.run.next(ctx, r.closing, a.closed)
+		a.run.batches.Attended(false)
 		now = time.Now()
 	}
-	if !there || len(p.run.waits) > 0 {
-		p.run.waited(span{from, now}, w, err)
+	if !there || len(a.run.waits) > 0 {
+		a.run.waited(span{from, now}, w, err)
 	}
 	if w != nil {
 		r.returned = now
@@ -195,17 +213,17 @@ func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 // endBody counts the time since the last batch as the user's.
 func (r *Reader) endBody(now time.Time) {
 	if !r.returned.IsZero() {
-		r.p.stages.counters.body.Add(int64(now.Sub(r.returned)))
+		r.ahead.stages.counters.body.Add(int64(now.Sub(r.returned)))
 		r.returned = time.Time{}
 	}
 }
 
 // deliver gives a batch to the user.
 func (r *Reader) deliver(ctx context.Context, w *window) error {
-	p, g := r.p, r.p.stages
-	if err := p.run.handOver(ctx, r.left, w); err != nil {
+	a, g := r.ahead, r.ahead.stages
+	if err := a.run.handOver(ctx, r.closing, w); err != nil {
 		if _, later := err.(again); later {
-			p.run.head = w
+			a.run.head = w
 			r.returned = time.Time{}
 			return err
 		}
@@ -214,10 +232,10 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 	if g.dev == nil && w.slot != nil {
 		r.returned = time.Now() // it may have waited for the transform
 	}
-	if err := w.lend(g.sizes.out); err != nil {
+	if err := w.isolate(g.sizes.out); err != nil {
 		return joined(err, g.discard(w))
 	}
-	if _, err := p.life.step(life.Lend); err != nil { // Close was faster
+	if _, err := a.life.step(life.Lend); err != nil { // Close was faster
 		return joined(err, g.discard(w))
 	}
 	w.step(life.Deliver)
@@ -225,8 +243,8 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 		w.slot.delivered()
 	}
 	g.counters.delivered(w)
-	after := p.place.claim.Normalize(w.batch.After)
-	p.run.taken(w, after)
+	after := a.place.claim.Normalize(w.batch.After)
+	a.run.taken(w, after)
 	r.begun = true
 	r.move(after)
 	return nil
@@ -234,8 +252,8 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 
 // move moves the cursor (P5).
 func (r *Reader) move(after loader.Cursor) {
-	if !r.ahead {
-		r.p.place.move(after)
+	if !r.forMap {
+		r.ahead.place.move(after)
 	}
 }
 
@@ -246,32 +264,41 @@ func (r *Reader) Close() error { return r.close(false) }
 
 // close is Close; cancelled says that the producers are to stop.
 func (r *Reader) close(cancelled bool) error {
-	return r.closed.Do(func() error {
-		defer r.p.life.must(life.EndRead)
+	return r.closeOnce.Do(func() error {
+		defer r.ahead.life.must(life.EndRead)
 		return r.stop(cancelled)
 	})
 }
 
 // stop is close that lets nobody else in yet.
 func (r *Reader) stop(cancelled bool) error {
-	p := r.p
-	close(r.left)
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	a := r.ahead
+	close(r.closing)
+	a.turn.Lock()
+	defer a.turn.Unlock()
 	r.endBody(time.Now())
 	failed := r.err != nil && r.err != errEpochOver
 	if r.err == nil {
 		r.err = ErrClosed
 	}
 	close(r.ended)
-	keep := !cancelled && !failed && p.run != nil && !p.run.over && p.run.at == p.place.at()
-	if p.place.finished() || r.err == errEpochOver && !p.stages.ahead {
-		keep = false // the run is at its end
+	if !cancelled && !failed && r.leavesMore() {
+		return nil // the run goes on for the next reader
 	}
-	if keep {
-		return nil
+	return unlessTold(a.stop(), r.err)
+}
+
+// leavesMore reports whether there is a run that a next reader goes on with: it stands at
+// the cursor, and has more to give. The caller holds ahead.turn.
+func (r *Reader) leavesMore() bool {
+	a := r.ahead
+	switch {
+	case a.run == nil || a.run.over || a.place.finished():
+		return false
+	case r.err == errEpochOver && !a.stages.acrossEpochs:
+		return false // it ends with the epoch
 	}
-	return unlessTold(p.stop(), r.err)
+	return a.run.at == a.place.at() // another place is behind results of a Map that nobody got
 }
 
 // unlessTold is err, or nil if it is a stage that hangs and the user has been told so.
@@ -282,19 +309,4 @@ func unlessTold(err, told error) error {
 		return nil
 	}
 	return err
-}
-
-// allHeld reports whether the user holds so much that nothing more can come.
-func (g *stages) allHeld() bool {
-	if g.ring != nil {
-		return g.ring.held()
-	}
-	leased := leased(g.windows)
-	// Without any it is for the pool to say what is wrong.
-	return leased > 0 && leased == len(g.windows)-int(g.pinned.late.Load())
-}
-
-func leaseError(windows []*window) error {
-	taken := outstanding(windows)
-	return &LeaseError{Outstanding: len(taken), Taken: taken}
 }

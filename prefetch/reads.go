@@ -12,20 +12,20 @@ import (
 // A read is the work of one stream on a slot in one lap, from its Wait for filled to the
 // Record of done.
 type read struct {
-	stream  *device.Stream
-	done    *device.Event // of the stream's device
-	lap     uint64        // of done, that a Wait is to bind to
-	open    int           // how many ends are still to be recorded
-	batches int           // delivered to the stream; only compute streams have any
-	whole   bool          // it ends with the last of the slot's batches, not with each one's Release
-	peer    bool          // the stream is of another device than the slot
-	over    bool          // done was seen to be complete
+	stream     *device.Stream
+	done       *device.Event // of the stream's device
+	lap        uint64        // of done, that a Wait is to bind to
+	unrecorded int           // how many ends are still to be recorded
+	batches    int           // delivered to the stream; only compute streams have any
+	whole      bool          // it ends with the last of the slot's batches, not with each one's Release
+	peer       bool          // the stream is of another device than the slot
+	over       bool          // done was seen to be complete
 }
 
 // rest waits until the stream is behind the read. If its end could not be recorded it
 // waits for all of the stream's work, or of the device's where the stream is closed.
 func (r *read) rest(ctx context.Context) error {
-	if r.open == 0 {
+	if r.unrecorded == 0 {
 		return r.unlessEnded(r.done.Synchronize(ctx))
 	}
 	return r.unlessEnded(rest(ctx, r.stream))
@@ -34,7 +34,7 @@ func (r *read) rest(ctx context.Context) error {
 // unfinished reports whether the stream may still be at work. If the query fails, the read
 // counts as ended: the work that is submitted next will tell the error.
 func (r *read) unfinished() bool {
-	if r.open > 0 {
+	if r.unrecorded > 0 {
 		return true
 	}
 	if !r.over {

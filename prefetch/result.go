@@ -37,6 +37,15 @@ func (o Output) equal(as Output) bool {
 	return o.Slots == as.Slots && o.AsFinished == as.AsFinished && slices.EqualFunc(o.Fields, as.Fields, loader.Field.Equal)
 }
 
+// cloneFields is a copy that shares no shape: the caller may go on to change its own.
+func cloneFields(fields []loader.Field) []loader.Field {
+	fields = slices.Clone(fields)
+	for i, f := range fields {
+		fields[i] = f.Clone()
+	}
+	return fields
+}
+
 // A Result is the lease of a result's pinned memory, valid until the loop body
 // ends. It is a small value to pass by value.
 type Result struct {
@@ -119,8 +128,8 @@ func (r *result) fields(seed uint64) Fields {
 	return Fields{extent: r.extent, memory: r.slot.memory, at: r.at, seed: seed, asked: r.asked}
 }
 
-// hold takes b as the batch whose result this lap is.
-func (r *result) hold(b Batch, number int64) {
+// set takes b as the batch whose result this lap is.
+func (r *result) set(b Batch, number int64) {
 	w := b.window
 	r.at, r.valid, r.after, r.number = w.position(), w.batch.Valid, w.batch.After, number
 	r.extent.follow(w.out, r.like)

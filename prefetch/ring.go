@@ -25,99 +25,102 @@ type ring struct {
 }
 
 func newRing(slots []*slot, computes int) *ring {
-	g := &ring{slots: slots, wake: make(chan struct{}, 1), free: make([]*slot, 0, len(slots))}
+	r := &ring{slots: slots, wake: make(chan struct{}, 1), free: make([]*slot, 0, len(slots))}
 	if computes > 1 {
-		g.watch = &watch{}
+		r.watch = &watch{}
 	}
-	g.free = append(g.free, slots...)
-	return g
+	r.free = append(r.free, slots...)
+	return r
 }
 
 // next is the free slot to be taken, nil if that is to be waited for.
-func (g *ring) next() *slot {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	i := 0
-	if g.watch != nil {
-		i = slices.IndexFunc(g.free, (*slot).isRead)
+func (r *ring) next() *slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.free) == 0 {
+		return nil
 	}
-	if i < 0 || len(g.free) == 0 {
-		for _, s := range g.free {
-			g.watch.ask(s)
+	i := 0
+	if r.watch != nil {
+		i = slices.IndexFunc(r.free, (*slot).isRead)
+	}
+	if i < 0 {
+		for _, s := range r.free {
+			r.watch.ask(s)
 		}
 		return nil
 	}
-	s := g.free[i]
-	g.free = slices.Delete(g.free, i, i+1)
+	s := r.free[i]
+	r.free = slices.Delete(r.free, i, i+1)
 	return s
 }
 
-func (g *ring) signal() {
+func (r *ring) signal() {
 	select {
-	case g.wake <- struct{}{}:
+	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
 // back makes a slot free, or takes it out of use if it has failed.
-func (g *ring) back(s *slot, failed bool) {
-	if orphan := g.put(s, failed); orphan != nil {
+func (r *ring) back(s *slot, failed bool) {
+	if orphan := r.put(s, failed); orphan != nil {
 		orphan(s)
 	}
 }
 
 // put is back, if the ring is not retired; else it returns who takes the slot.
-func (g *ring) put(s *slot, failed bool) (orphan func(*slot)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (r *ring) put(s *slot, failed bool) (orphan func(*slot)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
-	case g.orphan != nil:
-		return g.orphan
+	case r.orphan != nil:
+		return r.orphan
 	case failed:
-		g.failed = append(g.failed, s)
+		r.failed = append(r.failed, s)
 	default:
-		g.free = append(g.free, s)
-		g.signal()
+		r.free = append(r.free, s)
+		r.signal()
 	}
 	return nil
 }
 
 // takeFailed takes the slots that are out of use, for readmit when they have come to rest.
-func (g *ring) takeFailed() []*slot {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	failed := g.failed
-	g.failed = nil
+func (r *ring) takeFailed() []*slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	failed := r.failed
+	r.failed = nil
 	return failed
 }
 
 // retire takes the slots that are back. From here on orphan gets those that come back.
-func (g *ring) retire(orphan func(*slot)) []*slot {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.orphan = orphan
-	back := append(g.free, g.failed...)
-	g.free, g.failed = nil, nil
+func (r *ring) retire(orphan func(*slot)) []*slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.orphan = orphan
+	back := append(r.free, r.failed...)
+	r.free, r.failed = nil, nil
 	return back
 }
 
 // keep keeps a slot that could not be closed yet.
-func (g *ring) keep(s *slot) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.free = append(g.free, s)
+func (r *ring) keep(s *slot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free = append(r.free, s)
 }
 
 // len is the number of free slots.
-func (g *ring) len() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.free)
+func (r *ring) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.free)
 }
 
 // held reports whether the user has all that is in every slot.
-func (g *ring) held() bool {
-	for _, s := range g.slots {
+func (r *ring) held() bool {
+	for _, s := range r.slots {
 		if !s.held() {
 			return false
 		}
@@ -126,9 +129,9 @@ func (g *ring) held() bool {
 }
 
 // release closes every slot; nothing has run yet.
-func (g *ring) release() error {
+func (r *ring) release() error {
 	var errs []error
-	for _, s := range g.slots {
+	for _, s := range r.slots {
 		errs = append(errs, s.close())
 	}
 	return errors.Join(errs...)

@@ -26,9 +26,9 @@ type run struct {
 	counted bool // what the producers did is counted; guarded by the counters' lock
 
 	// The uploader's own.
-	gathered []loader.Filled // for the next upload
-	loaded   int             // how many batches of the upload under way are loaded
-	filled   time.Time       // the latest time at which a batch was filled, of those gathered
+	gathered  []loader.Filled // for the next upload
+	uploading uploading
+	filled    time.Time // the latest time at which a batch was filled, of those gathered
 
 	// The reader's own.
 	at    loader.Cursor // behind what the reader has taken
@@ -65,7 +65,7 @@ func startRun(ctx context.Context, g *stages, claim loader.Claim, at loader.Curs
 	if g.ring != nil {
 		g.ring.startWatching(r.ctx)
 	}
-	go r.work() // ends when the loader does or r.ctx; join waits for it
+	go r.uploadAll() // ends when the loader does or r.ctx; join waits for it
 	return r
 }
 
@@ -143,21 +143,21 @@ func (l *limits) end() {
 // next waits for the next batch, until ctx ends, or the Reader or the Prefetcher is
 // closed. At an epoch's end the error is errEpochOver, behind all that the run gives
 // errRunOver.
-func (r *run) next(ctx context.Context, left, closed <-chan struct{}) (*window, error) {
+func (r *run) next(ctx context.Context, closing, closed <-chan struct{}) (*window, error) {
 	select {
 	case w, ok := <-r.items:
-		return r.receive(w, ok)
+		return r.interpret(w, ok)
 	case <-ctx.Done():
 		return nil, again{context.Cause(ctx)}
-	case <-left:
+	case <-closing:
 		return nil, ErrClosed
 	case <-closed:
 		return nil, ErrClosed
 	}
 }
 
-// ready reports whether next need not wait.
-func (r *run) ready() bool { return r.head != nil || len(r.items) > 0 }
+// hasNext reports whether next need not wait.
+func (r *run) hasNext() bool { return r.head != nil || len(r.items) > 0 }
 
 // poll is next, if that need not wait.
 func (r *run) poll() (w *window, err error, there bool) {
@@ -167,14 +167,16 @@ func (r *run) poll() (w *window, err error, there bool) {
 	}
 	select {
 	case w, ok := <-r.items:
-		w, err = r.receive(w, ok)
+		w, err = r.interpret(w, ok)
 		return w, err, true
 	default:
 		return nil, nil, false
 	}
 }
 
-func (r *run) receive(w *window, ok bool) (*window, error) {
+// interpret says what an item means for the reader, and that all are taken to an uploader
+// that waits for it.
+func (r *run) interpret(w *window, ok bool) (*window, error) {
 	if len(r.items) == 0 {
 		r.drained.end()
 	}

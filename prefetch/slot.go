@@ -30,15 +30,15 @@ type slot struct {
 	host   *device.HostBuffer // pinned memory, which the host reads
 	filled *device.Event
 
-	windows []*window // the places of batches in it, none for what holds no batch
+	windows []*window // one for each batch in it, none for what holds no batch
 	mark    int       // of the timeline, in this lap
 
-	mu      sync.Mutex
-	lap     uint64 // of filled, that Waits are to bind to
-	reads   reads  // of this lap, and of the last until it is overwritten
-	waiting int    // batches of this lap that are not delivered yet
-	left    int    // batches of this lap that are not back yet
-	failed  bool   // an operation on it failed: what was submitted is unknown
+	mu          sync.Mutex
+	lap         uint64 // of filled, that Waits are to bind to
+	reads       reads  // of this lap, and of the last until it is overwritten
+	undelivered int    // batches of this lap that are not delivered yet
+	unreturned  int    // batches of this lap that are not back yet
+	failed      bool   // an operation on it failed: what was submitted is unknown
 }
 
 // beginWrite makes work submitted to stream from now on wait until the slot's last lap
@@ -74,7 +74,7 @@ func (s *slot) endWrite(stream *device.Stream) error {
 func (s *slot) beginRead(stream *device.Stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.open(stream)
+	_, err := s.beginReadLocked(stream)
 	return err
 }
 
@@ -82,11 +82,11 @@ func (s *slot) beginRead(stream *device.Stream) error {
 func (s *slot) endRead(stream *device.Stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.end(s.reads.by(stream))
+	return s.endReadLocked(s.reads.by(stream))
 }
 
-// open is beginRead; the caller holds s.mu.
-func (s *slot) open(stream *device.Stream) (*read, error) {
+// beginReadLocked is beginRead; the caller holds s.mu.
+func (s *slot) beginReadLocked(stream *device.Stream) (*read, error) {
 	if err := otherLap(stream, s.filled, s.lap); err != nil {
 		return nil, err
 	}
@@ -95,18 +95,18 @@ func (s *slot) open(stream *device.Stream) (*read, error) {
 	}
 	r, err := s.reads.begin(stream)
 	if err == nil {
-		r.open++
+		r.unrecorded++
 	}
 	return r, err
 }
 
-// end is endRead; the caller holds s.mu.
-func (s *slot) end(r *read) error {
+// endReadLocked is endRead; the caller holds s.mu.
+func (s *slot) endReadLocked(r *read) error {
 	if err := r.stream.Record(r.done); err != nil { // overwrite after read
 		return err
 	}
 	r.lap = r.done.Records()
-	r.open--
+	r.unrecorded--
 	return nil
 }
 
@@ -164,21 +164,21 @@ func (s *slot) describe(what func(offset, bytes int64) (name, hint string)) {
 func (s *slot) load(batches int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting, s.left = batches, batches
+	s.undelivered, s.unreturned = batches, batches
 }
 
 // delivered notes that one more of its batches is the user's.
 func (s *slot) delivered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting--
+	s.undelivered--
 }
 
 // held reports whether the user has all that is in the slot.
 func (s *slot) held() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting == 0 && s.left > 0
+	return s.undelivered == 0 && s.unreturned > 0
 }
 
 // isRead reports whether the streams have done with the last lap.

@@ -1,33 +1,38 @@
 package prefetch
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/copytime"
 	"github.com/leat-go/leat/internal/hold"
-	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
 
 // stages is what batches go through on their way to the user, and what that is made of.
+// There are three forms of it:
+//
+//	New                        dev      copies into a ring of device slots
+//	NewHost with a Transform   no dev   a ring of slots on the host, which the transform
+//	                                    writes from pinned buffers; nothing is copied
+//	NewHost                    no dev   no ring: each window is a pinned buffer
 type stages struct {
-	sizes     sizes
-	seed      uint64
-	dev       *device.Device // nil without a device
-	host      *device.Device // where pinned memory is from
-	copies    *device.Stream // nil without a device
-	computes  computes       // none without a device
-	feed      feed           // how batches reach slots: pinned
-	pinned    *pinned
-	memory    loader.Memory // where workers write: pinned, and how they come near it
-	near      int           // how many of them do
-	transform *transforming // nil without a transform
-	ring      *ring         // of device slots, or of a transform's output; nil without either
-	windows   []*window     // the places of all batches that can be delivered
-	timeline  copytime.Marks
-	counters  counters
-	ahead     bool // producers go on behind an epoch's end, since there is a stated number
+	sizes        sizes
+	seed         uint64
+	dev          *device.Device // nil without a device
+	host         *device.Device // where pinned memory is from
+	copies       *device.Stream // nil without a device
+	computes     computes       // none without a device
+	feed         feed           // how batches reach slots: pinned
+	pinned       *pinned
+	memory       loader.Memory // where workers write: pinned, and how they come near it
+	near         int           // how many of them do
+	transform    *transforming // nil without a transform
+	ring         *ring         // of device slots, or of a transform's output; nil without either
+	windows      []*window     // of all batches that can be delivered
+	timeline     copytime.Marks
+	counters     counters
+	acrossEpochs bool // producers go on behind an epoch's end, since there is a stated number
 
 	// calls is held by the uploader while it calls the device, and by Quiesce.
 	calls hold.Gate
@@ -40,26 +45,37 @@ type stages struct {
 //	           feed.fill        copies.CopyH2D
 //	                            copies.Record(copied)  refill after copied
 //	           slot.endWrite    copies.Record(filled)  read after filled
-//	Next       slot.open        compute.Wait(filled)
+//	Next       slot.beginRead   compute.Wait(filled)
 //	           …                the user's work on compute
-//	Release    slot.end         compute.Record(read)   overwrite after read
+//	Release    slot.endRead     compute.Record(read)   overwrite after read
 //
 // With a transform the copy goes into a slot of its own, raw, which the transform's stream
 // reads; it is the one that writes the slot that compute reads.
 
-// upload submits the work that brings batches into a free slot, and counts in loaded
-// those for which all of it is submitted.
-func (g *stages) upload(to *slot, batches []loader.Filled, loaded *int) error {
+// An uploading is how far an upload has come. It is no result of functions, since a
+// transform may end the goroutine, and then none are returned.
+type uploading struct {
+	loaded int   // how many batches have all of their work submitted
+	err    error // why none have of those that a transform was done to
+}
+
+// uploadError says of which upload err is.
+func uploadError(first *loader.Filled, err error) error {
+	return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
+}
+
+// upload submits the work that brings batches into a free slot.
+func (g *stages) upload(to *slot, batches []loader.Filled, up *uploading) error {
 	switch {
 	case g.dev == nil:
-		return g.uploadToHost(to, batches[0], loaded)
+		return g.uploadToHost(to, batches[0], up)
 	case g.transform != nil:
-		return g.uploadRaw(to, batches, loaded)
+		return g.uploadRaw(to, batches, up)
 	}
 	if err := g.copyInto(to, batches); err != nil {
 		return err
 	}
-	*loaded = len(batches)
+	up.loaded = len(batches)
 	return nil
 }
 
@@ -85,7 +101,7 @@ func (g *stages) copyInto(to *slot, batches []loader.Filled) error {
 
 // uploadRaw is upload with a transform behind the copy. Where that fails, or ends the
 // goroutine, the batches before the one that it fails for are loaded all the same.
-func (g *stages) uploadRaw(to *slot, batches []loader.Filled, loaded *int) (err error) {
+func (g *stages) uploadRaw(to *slot, batches []loader.Filled, up *uploading) (err error) {
 	t, raw := g.transform, g.transform.next()
 	if err := g.copyInto(raw, batches); err != nil {
 		return err
@@ -98,7 +114,7 @@ func (g *stages) uploadRaw(to *slot, batches []loader.Filled, loaded *int) (err 
 		return err
 	}
 	defer func() {
-		if *loaded == 0 {
+		if up.loaded == 0 {
 			return
 		}
 		failed := raw.endRead(t.stream)
@@ -106,22 +122,23 @@ func (g *stages) uploadRaw(to *slot, batches []loader.Filled, loaded *int) (err 
 			failed = to.endWrite(t.stream)
 		}
 		if failed != nil {
-			*loaded, err = 0, failed
+			err = failed
+			*up = uploading{err: uploadError(&batches[0], failed)}
 		}
 	}()
-	return t.apply(to, raw.memory, len(batches), loaded)
+	return t.apply(to, raw.memory, len(batches), &up.loaded)
 }
 
 // uploadToHost is upload for a host consumer with a transform, which reads the pinned
 // buffer itself: there is no copy, and the consumer waits on the host.
-func (g *stages) uploadToHost(to *slot, batch loader.Filled, loaded *int) error {
+func (g *stages) uploadToHost(to *slot, batch loader.Filled, up *uploading) error {
 	t, sent := g.transform, false
 	defer func() { // also where the transform ends this goroutine
 		if !sent {
 			g.feed.doubt([]loader.Filled{batch})
 		}
 	}()
-	in, err := g.feed.lend(batch)
+	in, err := g.feed.view(batch)
 	if err != nil {
 		return err
 	}
@@ -136,82 +153,6 @@ func (g *stages) uploadToHost(to *slot, batch loader.Filled, loaded *int) error 
 	if err := to.endWrite(t.stream); err != nil {
 		return err
 	}
-	*loaded = 1
+	up.loaded = 1
 	return nil
-}
-
-// handOver gives a batch to a compute stream: work submitted to it from now on waits for
-// the batch. It is called when the batch is delivered and no sooner (P3). What a stream
-// has waited for it need not wait for again.
-func (g *stages) handOver(w *window) error {
-	s := w.slot
-	w.stream = g.computes.next(g.ring)
-	if err := g.timeline.Reached(w.stream, s.mark); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.openWhole(w.stream)
-	if err == nil {
-		r.batches++
-	}
-	return err
-}
-
-// openWhole is open for a compute stream, whose read lasts until the slot is handed back.
-// The caller holds s.mu.
-func (s *slot) openWhole(compute *device.Stream) (*read, error) {
-	if r := s.reads.by(compute); r != nil {
-		return r, nil
-	}
-	r, err := s.open(compute)
-	if err == nil {
-		r.whole = true
-	}
-	return r, err
-}
-
-// handBack notes that a batch is done with. The last one hands its slot back, and only
-// when that has returned is it the uploader's (P1).
-func (g *stages) handBack(w *window, delivered bool) error {
-	s := w.slot
-	s.mu.Lock()
-	err := w.endUses()
-	s.left--
-	if !delivered {
-		s.waiting--
-	}
-	last := s.left == 0
-	if last {
-		err = errors.Join(err, s.endWhole())
-	}
-	s.failed = s.failed || err != nil
-	failed := s.failed
-	s.mu.Unlock()
-	if last {
-		g.ring.back(s, failed)
-	}
-	return err
-}
-
-// endWhole marks in every compute stream that read the slot where that ends. The caller
-// holds s.mu.
-func (s *slot) endWhole() (err error) {
-	for i := range s.reads.list {
-		if r := &s.reads.list[i]; r.whole {
-			err = errors.Join(err, s.end(r))
-		}
-	}
-	return err
-}
-
-// discard takes back a batch that was ready and is not delivered: its memory is free at
-// once, since what is written there next is behind the last on the same stream.
-func (g *stages) discard(w *window) error {
-	w.step(life.Discard)
-	if w.slot == nil {
-		g.pinned.Put(loader.Slot{ID: w.id})
-		return nil
-	}
-	return g.handBack(w, false)
 }

@@ -190,7 +190,7 @@ func (c *counters) uploaded(windows []*window) {
 func (c *counters) waited(s span, w *window, inFlight bool) {
 	of := waits{producer: s.to.Sub(s.from)}
 	if w != nil {
-		of = divide(s, w.batch.Times, w.short, inFlight)
+		of = divide(s, w.batch.Times, w.shortage, inFlight)
 	}
 	c.producer.Add(int64(of.producer))
 	c.order.Add(int64(of.order))
@@ -216,9 +216,9 @@ func (p *Prefetcher) Stats() Stats {
 		s.Free = g.ring.len()
 	}
 	s.TimedUploads, s.CopyTime, s.WaitCopy = g.timeline.Measured()
-	p.mu.Lock()
-	r := p.run
-	p.mu.Unlock()
+	p.ahead.mu.Lock()
+	r := p.ahead.run
+	p.ahead.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Loader = c.before

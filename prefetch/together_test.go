@@ -13,6 +13,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/devicetest"
 	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
@@ -133,6 +134,55 @@ func TestATransformsErrorComesBehindTheBatchesOfItsCopy(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where a Transform ends the uploader's goroutine, and what it has done to the batches before
+// can't be marked, both are told: that those batches don't come has a reason of its own.
+func TestATransformExitsAndARecordFails(t *testing.T) {
+	boom := errors.New("boom")
+	fired := int64(0)
+	for at := range 9 {
+		synctest.Test(t, func(t *testing.T) {
+			data := canary{n: 40, width: 8}
+			exiting := passOn(cpuSpin, time.Millisecond, data)
+			var (
+				r     *rig
+				armed *devicetest.Armed
+				pass  = exiting.Apply
+			)
+			exiting.Apply = func(s *device.Stream, out, in prefetch.Fields) error {
+				if in.Position().Batch == at && armed == nil {
+					armed = r.tap.Arm(devicetest.Rule{Op: devicetest.Record, Event: "ready", Stream: "transform", Nth: 1, Err: boom})
+					runtime.Goexit()
+				}
+				return pass(s, out, in)
+			}
+			r = newRig(t, data, adversarial(5*time.Millisecond), 2, plain, prefetch.Options{Depth: 2, BatchesPerCopy: 4, Transform: exiting})
+			var all []reading
+			var failed error
+			for range 3 {
+				for b, err := range r.pf.Batches(t.Context()) {
+					if err != nil {
+						failed = errors.Join(failed, err)
+						require.EqualValues(t, 2*len(all), r.pf.State().Position)
+						if len(all) < at { // they were in the same copy
+							require.ErrorIs(t, err, boom)
+						}
+						break
+					}
+					all = append(all, r.read(b, 2*time.Millisecond))
+				}
+				if len(all) == 20 {
+					break
+				}
+			}
+			require.ErrorAs(t, failed, new(*loader.GoexitError))
+			r.sequence(all, 1)
+			fired += armed.Fired()
+			r.close()
+		})
+	}
+	require.Positive(t, fired, "an exit behind the first batch of a copy")
 }
 
 // Batches go past a compute stream that is at work to one that is idle; in turn only

@@ -84,12 +84,12 @@ func (t *Transform) fits(l *loader.Layout) error {
 // fill, raw, and writes the slots that compute reads.
 type transforming struct {
 	Transform
-	sizes  *sizes
-	seed   uint64
-	stream *device.Stream
-	raws   []*slot // none for a host consumer, whose pinned buffers are raw
-	turn   int
-	asked  []bool // which fields of the batch coming out Apply has asked for
+	sizes   *sizes
+	seed    uint64
+	stream  *device.Stream
+	raws    []*slot // none for a host consumer, whose pinned buffers are raw
+	nextRaw int
+	asked   []bool // which fields of the batch coming out Apply has asked for
 	// scratch is nil without Transform.Scratch.
 	scratch *scratch
 	visit   visit
@@ -98,57 +98,57 @@ type transforming struct {
 // newTransforming makes what t needs on dev. What it could make before an error is in it,
 // for release.
 func newTransforming(dev *device.Device, t Transform, z *sizes, seed uint64, raw bool) (*transforming, error) {
-	g := &transforming{Transform: t, sizes: z, seed: seed, asked: make([]bool, len(z.out.Fields()))}
+	made := &transforming{Transform: t, sizes: z, seed: seed, asked: make([]bool, len(z.out.Fields()))}
 	var err error
-	if g.stream, err = dev.NewStream(device.StreamOptions{Name: "transform"}); err != nil {
-		return g, err
+	if made.stream, err = dev.NewStream(device.StreamOptions{Name: "transform"}); err != nil {
+		return made, err
 	}
 	if z.scratch != nil {
-		if g.scratch, err = newScratch(dev, z.scratch); err != nil {
-			return g, err
+		if made.scratch, err = newScratch(dev, z.scratch); err != nil {
+			return made, err
 		}
 	}
 	for i := 0; raw && i < raws; i++ {
 		s, err := newSlot(dev, slotOptions{id: i, bytes: z.stride * int64(z.options.BatchesPerCopy), reads: 1,
 			filled: device.EventOptions{Name: "filled"}, read: device.EventOptions{Name: "read"}})
-		g.raws = append(g.raws, s)
+		made.raws = append(made.raws, s)
 		if err != nil {
-			return g, err
+			return made, err
 		}
 		s.describe(describeFields(fmt.Sprintf("the transform's raw slot %d", i), z.in))
 	}
-	return g, nil
+	return made, nil
 }
 
 // next is the raw slot whose turn it is. Two in turn suffice without asking whether it is
 // free: the copy waits for that on the device.
-func (g *transforming) next() *slot {
-	s := g.raws[g.turn]
-	g.turn = (g.turn + 1) % len(g.raws)
+func (t *transforming) next() *slot {
+	s := t.raws[t.nextRaw]
+	t.nextRaw = (t.nextRaw + 1) % len(t.raws)
 	return s
 }
 
 // apply submits the transform of so many batches, which lie in raw one behind the other,
 // into the slot's windows, and counts in done those that it was done to.
-func (g *transforming) apply(to *slot, raw device.View, batches int, done *int) error {
-	z := g.sizes
+func (t *transforming) apply(to *slot, raw device.View, batches int, done *int) error {
+	z := t.sizes
 	for i, w := range to.windows[:batches] {
-		in := Fields{extent: w.in, at: w.position(), seed: g.seed, memory: raw.Slice(int64(i)*z.stride, z.in.Size())}
+		in := Fields{extent: w.in, at: w.position(), seed: t.seed, memory: raw.Slice(int64(i)*z.stride, z.in.Size())}
 		out := in
-		out.extent, out.scratch = w.out, g.scratch
-		if g.scratch != nil {
-			g.scratch.extent.follow(w.in, z.scratchLike)
+		out.extent, out.scratch = w.out, t.scratch
+		if t.scratch != nil {
+			t.scratch.extent.follow(w.in, z.scratchLike)
 		}
 		out.memory = to.memory.Slice(int64(i)*z.outStride, z.out.Size())
-		clear(g.asked)
-		out.asked = g.asked
-		if err := g.poison(out); err != nil {
+		clear(t.asked)
+		out.asked = t.asked
+		if err := t.poison(out); err != nil {
 			return err
 		}
-		if err := out.copyAdded(g.stream, func(field int) device.View { return in.span(field, 1) }, z.like); err != nil {
+		if err := out.copyAdded(t.stream, func(field int) device.View { return in.span(field, 1) }, z.like); err != nil {
 			return err
 		}
-		err := g.visit.of(in.at, func() error { return g.Apply(g.stream, out, in) })
+		err := t.visit.of(in.at, func() error { return t.Apply(t.stream, out, in) })
 		if err == nil {
 			err = out.unwritten()
 		}
@@ -162,8 +162,8 @@ func (g *transforming) apply(to *slot, raw device.View, batches int, done *int) 
 
 // rest waits until all raw memory is read, and all that was made of it written: also
 // where the batch was discarded and nobody waits for it.
-func (g *transforming) rest(ctx context.Context) error {
-	for _, s := range g.raws {
+func (t *transforming) rest(ctx context.Context) error {
+	for _, s := range t.raws {
 		if err := s.rest(ctx); err != nil {
 			return err
 		}
@@ -171,16 +171,16 @@ func (g *transforming) rest(ctx context.Context) error {
 	return nil
 }
 
-func (g *transforming) release() error {
+func (t *transforming) release() error {
 	var errs []error
-	for _, s := range g.raws {
+	for _, s := range t.raws {
 		errs = append(errs, s.close())
 	}
-	if g.scratch != nil {
-		errs = append(errs, g.scratch.buffer.Close())
+	if t.scratch != nil {
+		errs = append(errs, t.scratch.buffer.Close())
 	}
-	if g.stream != nil {
-		errs = append(errs, g.stream.Close())
+	if t.stream != nil {
+		errs = append(errs, t.stream.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -2,22 +2,25 @@ package prefetch
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/loader"
 )
 
-// work is the uploader: it joins filled batches with a free slot and submits what brings
+// uploadAll is the uploader: it joins filled batches with a free slot and submits what brings
 // them there. It waits for producers and for slots, and not for the device.
-func (r *run) work() {
+func (r *run) uploadAll() {
 	defer close(r.items)
 	defer r.putBack()
 	defer func() {
-		if r.err == nil && r.stages.transform != nil { // which has ended this goroutine
+		if r.err == nil && r.stages.transform != nil { // no return sets no err: it has ended this goroutine
 			at, err := r.stages.transform.visit.exited()
 			r.err = &StageError{Stage: inTransform, Position: at, Err: err}
+			if failed := r.uploading.err; failed != nil {
+				r.err = errors.Join(failed, r.err)
+			}
 		}
 	}()
 	for {
@@ -53,15 +56,15 @@ func (r *run) gather() error {
 		case err != nil:
 			return err
 		}
-		r.opened(&f.Times)
+		r.countIdle(&f.Times)
 		r.gathered = append(r.gathered, f)
 	}
 	return nil
 }
 
-// opened counts how long the producers had nothing to do before a batch got its host
+// countIdle counts how long the producers had nothing to do before a batch got its host
 // slot: those before it, of which all are told here in order, were filled.
-func (r *run) opened(t *loader.Times) {
+func (r *run) countIdle(t *loader.Times) {
 	idle := t.Asked
 	if r.filled.After(idle) {
 		idle = r.filled
@@ -92,21 +95,21 @@ func (r *run) another() (loader.Filled, error) {
 func (r *run) send() (err error) {
 	g := r.stages
 	if g.ring == nil { // the consumer reads the pinned buffer itself
-		return r.pass(g.windows[r.gathered[0].Slot.ID])
+		return r.passPinned(g.windows[r.gathered[0].Slot.ID])
 	}
-	s, short, err := r.freeSlot()
+	s, waited, err := r.freeSlot()
 	if err != nil {
 		return err
 	}
 	windows := s.windows[:len(r.gathered)]
 	for i, w := range windows {
-		w.hold(&r.gathered[i])
-		w.short = short
+		w.set(&r.gathered[i])
+		w.shortage = waited
 	}
-	r.loaded = 0
+	r.uploading = uploading{}
 	defer func() { // also where the transform ends this goroutine
 		r.gathered = r.gathered[:0]
-		if failed := r.deliver(s, windows); err == nil {
+		if failed := r.passLoaded(s, windows); err == nil {
 			err = failed
 		}
 	}()
@@ -114,8 +117,7 @@ func (r *run) send() (err error) {
 		if _, told := err.(*StageError); told { // it says which batch
 			return err
 		}
-		first := &windows[0].batch
-		return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
+		return uploadError(&windows[0].batch, err)
 	}
 	return nil
 }
@@ -124,28 +126,28 @@ func (r *run) send() (err error) {
 func (r *run) submit(s *slot) error {
 	r.stages.calls.Lock()
 	defer r.stages.calls.Unlock()
-	return r.stages.upload(s, r.gathered, &r.loaded)
+	return r.stages.upload(s, r.gathered, &r.uploading)
 }
 
-// pass passes a batch to the reader as it lies in its pinned buffer.
-func (r *run) pass(w *window) error {
-	w.hold(&r.gathered[0])
+// passPinned passes a batch to the reader as it lies in its pinned buffer.
+func (r *run) passPinned(w *window) error {
+	w.set(&r.gathered[0])
 	w.step(life.Load)
 	r.gathered = r.gathered[:0]
-	if err := r.put(w); err != nil {
+	if err := r.pass(w); err != nil {
 		return joined(err, r.stages.discard(w))
 	}
 	return nil
 }
 
-// deliver passes the batches that are loaded to the reader. The others of windows have
+// passLoaded passes the batches that are loaded to the reader. The others of windows have
 // failed.
-func (r *run) deliver(s *slot, windows []*window) (err error) {
+func (r *run) passLoaded(s *slot, windows []*window) (err error) {
 	g := r.stages
-	for _, w := range windows[r.loaded:] {
+	for _, w := range windows[r.uploading.loaded:] {
 		w.step(life.Fail)
 	}
-	windows = windows[:r.loaded]
+	windows = windows[:r.uploading.loaded]
 	if len(windows) == 0 {
 		g.ring.back(s, true)
 		return nil
@@ -157,7 +159,7 @@ func (r *run) deliver(s *slot, windows []*window) (err error) {
 	}
 	for _, w := range windows {
 		if err == nil {
-			err = r.put(w)
+			err = r.pass(w)
 		}
 		if err != nil {
 			err = joined(err, g.discard(w))
@@ -177,10 +179,10 @@ func (r *run) putBack() {
 // endEpoch passes an epoch's end to the reader. Without a stated number of epochs nobody
 // knows whether the next one is wanted, and asking the loader would begin it.
 func (r *run) endEpoch() error {
-	if err := r.put(nil); err != nil {
+	if err := r.pass(nil); err != nil {
 		return err
 	}
-	if !r.stages.ahead {
+	if !r.stages.acrossEpochs {
 		return errRunOver
 	}
 	return nil
@@ -228,8 +230,8 @@ func (g *stages) takeSlot() *slot {
 	return g.ring.next()
 }
 
-// put passes a batch, or an epoch's end, to the reader.
-func (r *run) put(w *window) error {
+// pass passes a batch, or an epoch's end, to the reader.
+func (r *run) pass(w *window) error {
 	select {
 	case r.items <- w:
 		return nil

@@ -49,17 +49,17 @@ func (w *watch) end() {
 }
 
 // startWatching has the ring watched, if that is needed, until ctx ends.
-func (g *ring) startWatching(ctx context.Context) {
-	if g.watch != nil {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.watch.start(ctx, len(g.slots), g.signal)
+func (r *ring) startWatching(ctx context.Context) {
+	if r.watch != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.watch.start(ctx, len(r.slots), r.signal)
 	}
 }
 
 // stopWatching joins who watches.
-func (g *ring) stopWatching() {
-	if g.watch != nil {
-		g.watch.end()
+func (r *ring) stopWatching() {
+	if r.watch != nil {
+		r.watch.end()
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/leat-go/leat/pinnedpool"
 )
 
-// A window is the place of one batch, used lap after lap: a part of a slot or, for a host
+// A window is the memory of one batch, used lap after lap: a part of a slot or, for a host
 // consumer without a transform, a pinned buffer itself.
 //
 // Whoever moved it to its state owns its other fields: the uploader while it is filling,
 // the user while it is leased.
 type window struct {
 	id int
-	// lap is the state, in its lowest bits, and the generation: one word, so that a
+	// word is the state, in its lowest bits, and the generation: one word, so that a
 	// late Release cannot end a newer lease.
-	lap     atomic.Uint64
+	word    atomic.Uint64
 	history history
 
 	slot   *slot              // nil for a pinned buffer
@@ -31,7 +31,7 @@ type window struct {
 	// The batch that is in it.
 	batch       loader.Filled
 	substituted []loader.Substitution // of batch, in memory of its own
-	short       shortage              // in which the uploader had it and no slot
+	shortage    shortage              // in which the uploader had it and no slot
 	in, out     *extent               // of batch, as the loader filled it and as it is delivered
 	like        likes                 // what out has of in, where they are two
 	stream      *device.Stream        // the compute stream that the batch was given to
@@ -54,27 +54,27 @@ const (
 )
 
 // state is where the window stands.
-func (w *window) state() life.Batch { return life.Batch(w.lap.Load() & stateMask) }
+func (w *window) state() life.Batch { return life.Batch(w.word.Load() & stateMask) }
 
 // generation counts the leases; a Batch carries the one it was made in.
-func (w *window) generation() uint64 { return w.lap.Load() >> stateBits }
+func (w *window) generation() uint64 { return w.word.Load() >> stateBits }
 
 // lentTo reports whether the lease of that generation lasts (P4).
 func (w *window) lentTo(generation uint64) bool {
-	return w.lap.Load() == generation<<stateBits|uint64(life.Leased)
+	return w.word.Load() == generation<<stateBits|uint64(life.Leased)
 }
 
-// step and giveBack are the only writers of w.lap. Going on after an event that can't
+// step and giveBack are the only writers of w.word. Going on after an event that can't
 // happen would corrupt training data silently, so it panics. A delivery begins a
 // generation.
 func (w *window) step(e life.BatchEvent) {
-	old := w.lap.Load()
+	old := w.word.Load()
 	to, possible := life.Batch(old & stateMask).Next(e)
 	next := old&^stateMask | uint64(to)
 	if e == life.Deliver {
 		next += 1 << stateBits
 	}
-	if !possible || !w.lap.CompareAndSwap(old, next) {
+	if !possible || !w.word.CompareAndSwap(old, next) {
 		panic(fmt.Sprintf("prefetch: window %d: %v while %v\n%s", w.id, e, w.state(), &w.history))
 	}
 	w.history.add(to, &w.batch)
@@ -84,21 +84,21 @@ func (w *window) step(e life.BatchEvent) {
 func (w *window) giveBack(generation uint64) bool {
 	from := generation<<stateBits | uint64(life.Leased)
 	to, _ := life.Leased.Next(life.Release)
-	if !w.lap.CompareAndSwap(from, generation<<stateBits|uint64(to)) {
+	if !w.word.CompareAndSwap(from, generation<<stateBits|uint64(to)) {
 		return false
 	}
 	w.history.add(to, &w.batch)
 	return true
 }
 
-// hold takes what the loader filled as the window's batch of this lap.
-func (w *window) hold(f *loader.Filled) {
+// set takes what the loader filled as the window's batch of this lap.
+func (w *window) set(f *loader.Filled) {
 	// The list is the loader's again when the pinned buffer is, which may be long before
 	// the batch is released.
 	w.substituted = append(w.substituted[:0], f.Substituted...)
 	w.batch = *f
 	w.batch.Substituted = w.substituted
-	w.in.hold(f)
+	w.in.set(f)
 	if w.out != w.in {
 		w.out.follow(w.in, w.like)
 	}
@@ -107,18 +107,4 @@ func (w *window) hold(f *loader.Filled) {
 
 func (w *window) position() Position {
 	return Position{Epoch: w.batch.Epoch, Batch: w.batch.Batch, First: w.batch.Position}
-}
-
-// endUses marks in the streams of a batch's UsedOn where its use ends. The newest Record
-// of an event covers the older ones of the same stream, and the stream may be closed from
-// here on. The caller holds the slot's lock.
-func (w *window) endUses() error {
-	var first error
-	for _, stream := range w.usedOn {
-		if err := w.slot.end(w.slot.reads.by(stream)); err != nil && first == nil {
-			first = err
-		}
-	}
-	w.usedOn = w.usedOn[:0]
-	return first
 }

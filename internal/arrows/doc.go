@@ -1,3 +1,3 @@
-// Package arrows holds the test that imports point one way: the folders are the
-// architecture.
+// Package arrows holds the tests of what the folders promise: that imports point one way,
+// and that the types of package prefetch stay small.
 package arrows
