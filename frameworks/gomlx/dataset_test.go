@@ -215,6 +215,14 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// The second rank has nothing of the last global batch: that one is left out.
+func TestABatchWithoutRows(t *testing.T) {
+	pf := open(t, stamped(9), 4, loader.Options{Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}}, prefetch.Options{})
+	for _, mask := range []bool{false, true} {
+		require.Equal(t, [][]float32{{4, 5, 6, 7}}, read(t, adapt(t, gomlx.Epochs, pf, gomlx.Options{Mask: mask}), 0))
+	}
+}
+
 func TestMistakesAreReportedTogether(t *testing.T) {
 	fields := []loader.Field{
 		{Name: "words", DType: dtype.Int32, Shape: []int{5}, Ragged: &loader.Ragged{Offsets: "at", Length: "n"}},

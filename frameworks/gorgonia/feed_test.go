@@ -167,6 +167,36 @@ func TestShortBatchesNeedAMask(t *testing.T) {
 	}
 }
 
+// The second rank has nothing of the last global batch: that one is left out.
+func TestABatchWithoutRows(t *testing.T) {
+	r := newRegression(t, 4)
+	pf := open(t, points(9), 4, loader.Options{Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}}, prefetch.Options{})
+	var lengths []int
+	for b, err := range r.feed(t, pf).Let(pf.Batches(t.Context())) {
+		require.NoError(t, err)
+		lengths = append(lengths, b.Len())
+	}
+	require.Equal(t, []int{4}, lengths)
+}
+
+// Behind a short batch there are zeros, and not the rows of a longer one before it.
+func TestShortBatchesOfSeveralLengths(t *testing.T) {
+	r := newRegression(t, 4)
+	pf := open(t, points(7), 4, loader.Options{}, prefetch.Options{})
+	feed := r.feed(t, pf)
+	for first, tail := range []int{3, 2, 1} {
+		require.NoError(t, pf.Seek(first, int64(first)))
+		for b, err := range feed.Let(pf.Batches(t.Context())) {
+			require.NoError(t, err)
+			if b.Len() == 4 {
+				continue
+			}
+			require.Equal(t, tail, b.Len())
+			require.Equal(t, make([]float64, 6*(4-tail)), r.x.Value().Data().([]float64)[6*tail:])
+		}
+	}
+}
+
 // Padding of the loader's counts as little as rows that are missing.
 func TestMaskedCost(t *testing.T) {
 	var costs [2]float64

@@ -255,16 +255,13 @@ func (m *Model) Map(ctx context.Context, batches iter.Seq2[prefetch.Batch, error
 // that are not released stay valid, and their memory is kept: the error says so, and Close
 // may be called again after their Release. Run returns [ErrClosed] from the first call on.
 func (m *Model) Close() error {
-	if m.pool != nil {
-		_ = m.pool.Close(context.Background()) // ends calls that wait for a result; what it could not free is freed below
-	}
 	m.running.Lock()
 	defer m.running.Unlock()
 	if m.session != nil {
 		_ = m.session.Destroy() // never fails
 		m.session = nil
 	}
-	if m.pool != nil {
+	if m.pool != nil { // its Close also ends calls that wait for a result
 		if err := m.pool.Close(context.Background()); err != nil {
 			return err
 		}

@@ -75,6 +75,22 @@ func TestPadding(t *testing.T) {
 	require.Equal(t, []int{4, 2}, valid)
 }
 
+// The second rank has nothing of the last global batch, and the result has no rows.
+func TestABatchWithoutRows(t *testing.T) {
+	needRuntime(t)
+	for _, path := range []string{classify, fixed} {
+		pf := open(t, pictures(9), 4, loader.Options{Last: loader.Exact, Shard: loader.Shard{Index: 1, Count: 2}}, prefetch.Options{})
+		var lengths []int
+		for r, err := range load(t, path, pf, onnx.Options{}).Map(t.Context(), pf.Batches(t.Context())) {
+			require.NoError(t, err)
+			require.Equal(t, []int{r.Len(), 4}, r.Field("scores").Shape)
+			require.Len(t, r.Field("scores").Bytes, 16*r.Len())
+			lengths = append(lengths, r.Len())
+		}
+		require.Equal(t, []int{4, 0}, lengths)
+	}
+}
+
 // A part of the outputs, an input of another name, and results in memory of a device.
 func TestOptions(t *testing.T) {
 	needRuntime(t)
