@@ -143,6 +143,16 @@ func (rs *reads) over() bool {
 	return true
 }
 
+// othersOver reports whether those have ended that are no compute stream's.
+func (rs *reads) othersOver() bool {
+	for i := range rs.list {
+		if r := &rs.list[i]; !r.whole && r.unfinished() {
+			return false
+		}
+	}
+	return true
+}
+
 // clear ends the lap: nobody needs to wait for its reads any more.
 func (rs *reads) clear() {
 	for i := len(rs.list) - 1; i >= 0; i-- {

@@ -140,7 +140,8 @@ func TestWhatIsReadyDoesNotWaitForASlowStep(t *testing.T) {
 	}
 }
 
-// With one compute stream nothing is asked of the device.
+// With one compute stream nothing is asked of the device. Where UsedOn has others read the
+// slots, and several are free, it is asked for each of them at most whether it is read.
 func TestOneComputeStreamCostsNoQuery(t *testing.T) {
 	data := canary{n: 100, width: 8}
 	for name, po := range map[string]prefetch.Options{
@@ -173,9 +174,13 @@ func TestOneComputeStreamCostsNoQuery(t *testing.T) {
 						}
 					}
 					require.Equal(t, 100, batches)
-					for _, op := range []devicetest.Op{devicetest.EventDone, devicetest.StreamDone} {
-						require.Zero(t, r.tap.Count(op), op)
+					require.Zero(t, r.tap.Count(devicetest.StreamDone))
+					most := int64(0)
+					if way == "UsedOn" {
+						plan := r.pf.Plan()
+						most = r.pf.Stats().Uploads * int64(plan.Depth*plan.BatchesPerCopy)
 					}
+					require.LessOrEqual(t, r.tap.Count(devicetest.EventDone), most)
 					require.NoError(t, other.Synchronize(t.Context()))
 					require.NoError(t, other.Close())
 					r.close()

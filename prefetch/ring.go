@@ -10,9 +10,10 @@ import (
 //
 // Where one stream reads them, slots are free in the order in which the stream has done
 // with them, and the uploader takes the first without asking: the copy waits on the
-// device. Where several do, the copy into a slot whose reader takes long would hold up all
-// copies behind it. So the uploader takes the first slot that the streams have done with,
-// and if there is none the slots are watched on the host.
+// device. A stream of UsedOn may take longer, and the copy into its slot would hold up all
+// copies behind it: so that slot is passed over while there is another. Where several
+// compute streams read, the uploader takes the first slot that they all have done with, and
+// if there is none the slots are watched on the host.
 type ring struct {
 	slots []*slot
 	wake  chan struct{} // holds a token when a slot has come back, or was read
@@ -41,8 +42,11 @@ func (r *ring) next() *slot {
 		return nil
 	}
 	i := 0
-	if r.watch != nil {
+	switch {
+	case r.watch != nil:
 		i = slices.IndexFunc(r.free, (*slot).isRead)
+	case len(r.free) > 1: // there is a choice
+		i = max(0, slices.IndexFunc(r.free, (*slot).isReadByOthers))
 	}
 	if i < 0 {
 		for _, s := range r.free {

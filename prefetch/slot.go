@@ -188,6 +188,14 @@ func (s *slot) isRead() bool {
 	return s.reads.over()
 }
 
+// isReadByOthers reports whether the streams of UsedOn have done with the last lap. It asks
+// nothing of the device where there were none.
+func (s *slot) isReadByOthers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads.othersOver()
+}
+
 // rest waits until the streams have passed the point where their reads end.
 func (s *slot) rest(ctx context.Context) error {
 	for i := 0; ; i++ {

@@ -223,10 +223,8 @@ func (r *run) freeSlot() (s *slot, short shortage, err error) {
 
 // takeSlot is the free slot to be filled next, nil if that is to be waited for.
 func (g *stages) takeSlot() *slot {
-	if g.ring.watch != nil { // it asks the device
-		g.calls.Lock()
-		defer g.calls.Unlock()
-	}
+	g.calls.Lock() // it may ask the device
+	defer g.calls.Unlock()
 	return g.ring.next()
 }
 

@@ -1,6 +1,7 @@
 package prefetch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -121,6 +122,37 @@ func (r *rig) stream(name string) *device.Stream {
 	s, err := r.dev.NewStream(device.StreamOptions{Name: name})
 	require.NoError(r.t, err)
 	return s
+}
+
+// A stream of UsedOn that is late holds up the slot that it reads, and no copy into another
+// one that is free.
+func TestALateUseHoldsUpNoOtherSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 20, width: 8, read: func(context.Context, int) error {
+			time.Sleep(10 * time.Millisecond) // so that slots are free
+			return nil
+		}}
+		co := adversarial(time.Millisecond)
+		co.Model.ComputeEngines = 2
+		r := newRig(t, data, co, 1, loader.Options{Workers: 1}, prefetch.Options{Depth: 3, BatchesPerCopy: 1})
+		late := r.stream("late")
+		start := time.Now()
+		var all []reading
+		for b, err := range r.pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			if len(all) == 0 {
+				require.NoError(t, b.UsedOn(late))
+				all = append(all, r.readOn(b, late, time.Hour))
+				continue
+			}
+			all = append(all, r.read(b, time.Millisecond))
+		}
+		require.NoError(t, r.compute.Synchronize(t.Context()))
+		require.Less(t, time.Since(start), time.Second)
+		r.sequence(all, 1)
+		require.NoError(t, late.Close())
+		r.close()
+	})
 }
 
 // A batch may be used on a stream of a peer: the copy into its memory waits for that
