@@ -90,7 +90,8 @@ func describe(s stack) string {
 // once the first are through. bytes is how many the field of that name has in each.
 func (r *rig) steady(bytes int64) {
 	r.t.Helper()
-	const warmUp, batches = 500, 5000
+	const batches = 5000
+	warmUp := 500 + 2*r.pf.Plan().HostSlots // the loader has something of its own for each
 	var made func() []string
 	var allocations int64
 	n := 0
