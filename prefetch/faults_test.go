@@ -248,3 +248,35 @@ func (r *rig) endless(mapped bool) error {
 	}
 	return nil
 }
+
+// Where the device does not come to rest after a failure while Open's context lasts, Open
+// says why that has ended, and nothing is lost.
+func TestOpenTellsWhyItsContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		boom, enough := errors.New("boom"), errors.New("enough")
+		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{Depth: 2, BatchesPerCopy: 1})
+		r.tap.Arm(devicetest.Rule{Op: devicetest.Record, Event: "ready", Nth: 3, Err: boom})
+		var failed error
+		for b, err := range r.pf.Batches(t.Context()) {
+			if err != nil {
+				failed = err
+				break
+			}
+			require.NoError(t, r.spin(b.Stream(), time.Hour))
+		}
+		require.ErrorIs(t, failed, boom)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, enough)
+		defer cancel()
+		_, err := r.pf.Open(ctx)
+		require.Equal(t, enough, err)
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		b, err := rd.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, b.Position().Batch)
+		b.Release()
+		require.NoError(t, rd.Close())
+		r.close()
+	})
+}

@@ -379,3 +379,64 @@ func TestAReadersErrorKeepsItsIdentity(t *testing.T) {
 		r.close()
 	})
 }
+
+// A second Next does not wait for the first, which may wait for long.
+func TestASecondNextIsBusyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 4, width: 8, read: func(context.Context, int) error {
+			time.Sleep(time.Second)
+			return nil
+		}}
+		r := newRig(t, data, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		var first error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			var b prefetch.Batch
+			if b, first = rd.Next(t.Context()); first == nil {
+				b.Release()
+			}
+		}()
+		synctest.Wait()
+		start := time.Now()
+		_, err = rd.Next(t.Context())
+		require.ErrorIs(t, err, prefetch.ErrBusy)
+		require.Zero(t, time.Since(start))
+		<-done
+		require.NoError(t, first)
+		require.NoError(t, rd.Close())
+		r.close()
+	})
+}
+
+// A Next that waits for a Quiesce waits no longer than its context.
+func TestNextBesideQuiesceEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Hour), 2, plain, prefetch.Options{BatchesPerCopy: 1})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		b, err := rd.Next(t.Context())
+		require.NoError(t, err)
+		b.Release()
+		synctest.Wait()
+		var quiet error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			quiet = r.pf.Quiesce(t.Context()) // which waits for copies of an hour each
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err = rd.Next(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(start))
+		<-done
+		require.NoError(t, quiet)
+		require.NoError(t, rd.Close())
+		r.close()
+	})
+}
