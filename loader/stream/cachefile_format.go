@@ -93,6 +93,11 @@ func openIndex(path string, want fileHeader) (x *fileIndex, reason string, err e
 		return nil, "", err
 	}
 	defer f.Close()
+	return indexOf(f, want)
+}
+
+// indexOf is openIndex for a file that is open, at its beginning.
+func indexOf(f *os.File, want fileHeader) (x *fileIndex, reason string, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, "", err

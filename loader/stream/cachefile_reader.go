@@ -52,7 +52,7 @@ func (c *FileCache[T]) reader(ctx context.Context, shard int, mark []byte) (*fil
 	if index != nil && r.n > index.items {
 		return nil, &MarkError{Operator: "CacheFile", Err: errOtherData}
 	}
-	if index != nil && r.openFile(ctx, index) {
+	if index != nil && r.openFile(ctx) {
 		return r, nil
 	}
 	return r, r.openStream(ctx)
@@ -87,20 +87,34 @@ func (r *fileCached[T]) openStream(ctx context.Context) error {
 }
 
 // openFile opens the file behind what was given. It is false if the file is of no use.
-func (r *fileCached[T]) openFile(ctx context.Context, index *fileIndex) bool {
+func (r *fileCached[T]) openFile(ctx context.Context) bool {
 	f, err := os.Open(r.of.path(r.shard))
 	if err == nil {
 		r.file = f
-		at := index.before(r.n)
-		if _, err = f.Seek(at.offset, io.SeekStart); err == nil {
-			r.records = recordReader{from: bufio.NewReaderSize(f, 1<<16)}
-			err = r.pass(ctx, at.items)
-		}
+		err = r.seek(ctx)
 	}
 	if err != nil {
 		r.damage(err)
 	}
 	return err == nil
+}
+
+// seek goes to what is behind what was given. It asks the open file what it is of, because a
+// process of another version may have replaced the one that look has seen.
+func (r *fileCached[T]) seek(ctx context.Context) error {
+	index, reason, err := indexOf(r.file, r.of.header(r.shard))
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		return errors.New(reason)
+	}
+	at := index.before(r.n)
+	if _, err := r.file.Seek(at.offset, io.SeekStart); err != nil {
+		return err
+	}
+	r.records = recordReader{from: bufio.NewReaderSize(r.file, 1<<16)}
+	return r.pass(ctx, at.items)
 }
 
 // pass passes over what was given behind so many items.

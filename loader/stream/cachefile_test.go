@@ -77,6 +77,42 @@ func readAll(t require.TestingT, s stream.Stream[int], shard int, open *atomic.I
 	return events
 }
 
+// Runs of two versions in one directory replace each other's files. Neither gets the other's
+// values, though it knows the file of before, at the beginning and behind a mark.
+func TestAFileThatAnotherVersionReplaces(t *testing.T) {
+	var open atomic.Int64
+	ours, theirs := count(&open, 0, 300, 1), count(&open, 1000, 300, 1)
+	want, directory := readAll(t, ours, 0, &open), t.TempDir()
+	replace := func() {
+		require.NoError(t, stream.CacheFile(theirs, directory, "2", decimal, stream.FileCacheOptions{}).Build(ctx))
+	}
+	for _, given := range []int{0, 100, 299} {
+		c := cacheFile(ours, directory)
+		require.NoError(t, c.Build(ctx))
+		r, err := c.Stream().Open(ctx, pass, 0, nil)
+		require.NoError(t, err)
+		var item stream.Item[int]
+		for range given {
+			_, err := r.Next(ctx, &item)
+			require.NoError(t, err)
+		}
+		mark, err := r.AppendMark(nil)
+		require.NoError(t, err)
+		replace()
+		require.Equal(t, want[given:], drain(t, r, nil), "who has the file open reads on")
+		require.NoError(t, r.Close())
+
+		r, err = c.Stream().Open(ctx, pass, 0, mark)
+		require.NoError(t, err)
+		require.Equal(t, want[given:], drain(t, r, nil))
+		require.NoError(t, r.Close())
+		require.Contains(t, c.Stats().Reason, `made with version "2", this is "1"`)
+		require.Equal(t, want, readAll(t, c.Stream(), 0, &open))
+		require.NoError(t, c.Build(ctx))
+		require.Equal(t, 1, c.Stats().Whole)
+	}
+}
+
 // A shard's file is whole or absent: when it is left in the middle, when what is above takes
 // only a part, and for the shards of other ranks. Build makes what is absent.
 func TestAFileCacheIsWholeOrAbsent(t *testing.T) {
