@@ -3,7 +3,8 @@ module github.com/leat-go/leat/frameworks/gorgonia
 go 1.26.0
 
 require (
-	github.com/leat-go/leat v0.0.0
+	// A version that exists: whoever imports this module does not see the replace below.
+	github.com/leat-go/leat v0.0.0-20261201121744-d553924b4372
 	github.com/stretchr/testify v1.12.1
 	gorgonia.org/gorgonia v0.9.18
 	gorgonia.org/tensor v0.9.24
