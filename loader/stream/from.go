@@ -16,7 +16,7 @@ import (
 // An iterator can't be entered in the middle, so no place in the stream has a mark: to go
 // on from one the shard is read again from its beginning. New is for what can do better.
 func FromSeqs[T any](shards int, values func(ctx context.Context, pass loader.Pass, shard int) iter.Seq2[T, error]) Stream[T] {
-	s := New(shards, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
+	s := newStream("FromSeqs", shards, func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
 		if mark != nil {
 			return nil, &MarkError{Operator: "FromSeqs", Err: loader.ErrNoMark}
 		}
@@ -62,7 +62,7 @@ func (p *pulled[T]) Close() error {
 // FromSlice makes a Stream of values, which it borrows for good. Value i belongs to shard
 // i%shards, so that a loader, which takes one of each shard in turn, gives them in their order.
 func FromSlice[T any](values []T, shards int) Stream[T] {
-	s := New(shards, func(_ context.Context, _ loader.Pass, shard int, mark []byte) (Reader[T], error) {
+	s := newStream("FromSlice", shards, func(_ context.Context, _ loader.Pass, shard int, mark []byte) (Reader[T], error) {
 		r := &sliced[T]{values: values, shard: shard, shards: shards, share: int(share(int64(len(values)), shard, shards))}
 		if mark == nil {
 			return r, nil

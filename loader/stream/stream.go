@@ -52,12 +52,17 @@ type opener[T any] func(ctx context.Context, pass loader.Pass, shard int, mark [
 // New makes a Stream of a function that opens a shard, under the rules of
 // loader.Stream.Open. mark is nil at the beginning, and borrowed until open returns.
 func New[T any](shards int, open func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error)) Stream[T] {
+	return newStream("New", shards, open)
+}
+
+// newStream is New for a function of that name, whose mistakes are told as its own.
+func newStream[T any](name string, shards int, open opener[T]) Stream[T] {
 	var errs []error
 	if shards < 1 {
-		errs = append(errs, misuse("New", "shards", shards, "1 or more"))
+		errs = append(errs, misuse(name, "shards", shards, "1 or more"))
 	}
 	if open == nil {
-		errs = append(errs, misuse("New", "open", nil, "a function"))
+		errs = append(errs, misuse(name, "open", nil, "a function"))
 	}
 	return Stream[T]{shards: shards, err: errors.Join(errs...), open: func(ctx context.Context, pass loader.Pass, shard int, mark []byte) (Reader[T], error) {
 		r, err := open(ctx, pass, shard, mark)

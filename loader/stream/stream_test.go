@@ -289,6 +289,8 @@ func TestMistakesOfAChain(t *testing.T) {
 	none := stream.New[int](0, nil)
 	require.ErrorContains(t, none.Err(), "stream.New: shards is 0")
 	require.ErrorContains(t, none.Err(), "stream.New: open is <nil>")
+	require.ErrorContains(t, stream.FromSlice([]int{1}, 0).Err(), "stream.FromSlice: shards is 0")
+	require.ErrorContains(t, stream.FromSeqs[int](0, nil).Err(), "stream.FromSeqs: shards is 0")
 }
 
 // What a user's reader does wrong is told.

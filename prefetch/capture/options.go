@@ -31,3 +31,7 @@ func (o Options) validate() error {
 }
 
 var errLaunch = errors.New("capture: Options.Launch is set")
+
+// words are a device.OptionError's Value that is no value but says what was found: unlike a
+// string it is printed without quotes.
+type words string

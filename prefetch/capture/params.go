@@ -29,7 +29,7 @@ func numbers(t reflect.Type) error {
 			mistakes = append(mistakes, &device.OptionError{Option: path, Value: t, Want: "a number whose size is stated, or an array or a struct of those"})
 		default:
 			if align := min(t.Size(), 8); offset%align != 0 {
-				mistakes = append(mistakes, &device.OptionError{Option: path, Value: fmt.Sprintf("at byte %d", offset),
+				mistakes = append(mistakes, &device.OptionError{Option: path, Value: words(fmt.Sprintf("at byte %d", offset)),
 					Want: fmt.Sprintf("at a multiple of %d, as a kernel wants it: put larger numbers first", align)})
 			}
 		}

@@ -333,7 +333,7 @@ func TestMistakes(t *testing.T) {
 		B [2]inner
 		C *float32
 	}](nil, nil, capture.Options{Graphs: -1})
-	for _, part := range []string{"Graphs is -1", "pf is", "body is", ".A is uintptr", ".B[0].Name is string", ".B[0].N is int", ".C is *float32"} {
+	for _, part := range []string{"Graphs is -1", "pf is nil", "body is nil", ".A is uintptr", ".B[0].Name is string", ".B[0].N is int", ".C is *float32"} {
 		require.ErrorContains(t, err, part)
 	}
 	require.ErrorIs(t, err, device.ErrInvalid)

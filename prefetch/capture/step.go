@@ -83,7 +83,7 @@ type step struct {
 }
 
 func newStep(pf *prefetch.Prefetcher, body func(*device.Stream, Batch, device.View) error, bytes int64, mistakes error, o Options) (*step, error) {
-	refuse := func(option string, value any, want string) {
+	refuse := func(option string, value words, want string) {
 		mistakes = errors.Join(mistakes, &device.OptionError{Option: option, Value: value, Want: want})
 	}
 	if body == nil {
@@ -97,7 +97,7 @@ func newStep(pf *prefetch.Prefetcher, body func(*device.Stream, Batch, device.Vi
 	}
 	plan := pf.Plan()
 	if plan.Device == "" {
-		return nil, &device.OptionError{Option: "pf", Value: "a host pipeline", Want: "a Prefetcher with a device: there are no graphs of host memory"}
+		return nil, &device.OptionError{Option: "pf", Value: words("a host pipeline"), Want: "a Prefetcher with a device: there are no graphs of host memory"}
 	}
 	s := &step{body: body, bytes: bytes, room: o.Graphs, turn: make(chan struct{}, 1), freed: make(chan struct{}),
 		// A batch is not handed over before as many earlier ones are done.
@@ -131,7 +131,7 @@ func (s *step) run(b prefetch.Batch, params []byte) error {
 		return s.err
 	}
 	if b.Stream() == nil {
-		return fmt.Errorf("capture: Run: %w", &device.OptionError{Option: "b", Value: "a batch in host memory", Want: "one of a Prefetcher with a device"})
+		return fmt.Errorf("capture: Run: %w", &device.OptionError{Option: "b", Value: words("a batch in host memory"), Want: "one of a Prefetcher with a device"})
 	}
 	l, err := s.lane(b.Stream())
 	if err != nil {

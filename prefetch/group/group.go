@@ -3,6 +3,8 @@ package group
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/leat-go/leat/device"
@@ -95,15 +97,12 @@ func checkStreams(streams []*device.Stream, ld *loader.Loader) error {
 	if len(streams) == 0 {
 		mistake("streams", "empty", "a stream of each device")
 	}
-	seen := make(map[*device.Stream]bool, len(streams))
-	for _, s := range streams {
-		switch {
-		case s == nil:
-			mistake("streams", "a nil stream", "a stream of each device")
-		case seen[s]:
-			mistake("streams", s.Name()+" twice", "each stream once")
+	for i, s := range streams {
+		if s == nil {
+			mistake(fmt.Sprintf("streams[%d]", i), "nil", "a stream of each device")
+		} else if first := slices.Index(streams, s); first < i {
+			mistake(fmt.Sprintf("streams[%d]", i), fmt.Sprintf("streams[%d] again", first), "each stream once")
 		}
-		seen[s] = true
 	}
 	return errors.Join(wrong...)
 }
