@@ -28,8 +28,18 @@
 //	loader/compose      datasets made of others: parts for training and validation, mixes, caches
 //	loader/source       files by path, glob or fs.FS, and sources of your own
 //	loader/statefile    where training stopped, in a file
-//	kernels             common work on a device: normalise, crop, one-hot
+//	loader/ranks        several processes: whose part of the data is whose
+//
+// And by what is done with the batches:
+//
+//	prefetch/chain      transforms on the device: normalise, crop, convert, one-hot
+//	prefetch/group      several devices of one process
+//	prefetch/capture    steps of many short kernels, replayed as graphs
+//	device/meter        losses back from the device, without waiting for them
+//	serve               requests of many goroutines, answered in batches
+//	kernels             what transforms are made of, to call it in your own step
 //	tensors             batches as tensors of gorgonia.org/tensor
+//	frameworks          batches for GoMLX, Gorgonia and ONNX Runtime; modules of their own
 //
 // The program examples/hello is the smallest one, and the folder docs has a page for each
 // subject, with programs that run.

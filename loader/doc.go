@@ -4,7 +4,7 @@
 // # The parts
 //
 //	Dataset, Iterable   where samples come from: by number, or one after the other
-//	Stream, ShardReader and one after the other from several shards, from any place of each
+//	Stream, ShardReader and in shards, each one after the other from any place
 //	Field, Layout       what a sample consists of, and where it lies in a batch
 //	Row                 one sample's place, lent to the code that writes it
 //	Order               which sample is at which position of an epoch
@@ -19,6 +19,7 @@
 //	loader/records      files of fixed-length binary records
 //	loader/idx          IDX files, the format of MNIST
 //	loader/stream       chains of operators over streams, for NewStream
+//	loader/compose      datasets made of others: parts, mixes, samplers, maps, caches
 //
 // # What may be relied on
 //
