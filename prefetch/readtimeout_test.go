@@ -23,7 +23,7 @@ func TestAReadThatHangsHoldsUpOneBatchForItsTime(t *testing.T) {
 			return nil
 		}}
 		r := newRig(t, data, cpu.Options{}, 5, loader.Options{
-			Epochs: 2, OnError: loader.Substitute, ReadTimeout: time.Second, GracePeriod: time.Second, Workers: 2,
+			Epochs: 2, OnError: loader.Substitute, ReadTimeout: time.Second, GracePeriod: 2 * time.Second, Workers: 2,
 		}, prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
 		began := time.Now()
 		var got []reading
