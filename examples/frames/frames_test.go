@@ -133,7 +133,7 @@ func TestAWrongResultIsFound(t *testing.T) {
 
 func TestAFaultNamesTheWay(t *testing.T) {
 	refused := device.ErrOutOfMemory
-	_, err := showOn(t, cpu.Options{}, small(3), devicetest.Rule{Op: devicetest.Alloc, Nth: 11, Err: refused})
+	_, err := showOn(t, cpu.Options{}, small(3), devicetest.Rule{Op: devicetest.Alloc, Nth: 12, Err: refused})
 	require.ErrorIs(t, err, refused)
 	require.ErrorContains(t, err, "pipelined: ")
 	_, err = showOn(t, cpu.Options{}, small(3), devicetest.Rule{Op: devicetest.NewStream, Nth: 1, Err: refused})
