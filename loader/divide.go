@@ -57,8 +57,9 @@ func (l *Loader) checkDivision(n int) error {
 	return wrong.err()
 }
 
-// several is an *OptionError if no several pipelines can read the samples side by side.
-func (l *Loader) several(option string) error {
+// several is an *OptionError of method if several pipelines cannot read the samples side by side.
+func (l *Loader) several(method string) error {
+	option := method + ": ld"
 	const want = "a Dataset, or an Iterable that begins again each time it is ranged over"
 	switch {
 	case l.once != nil:

@@ -114,7 +114,7 @@ func TestDivideRefuses(t *testing.T) {
 		func(_ context.Context, i int, row *loader.Row) error { return loader.Write(row, "x", int64(i)) }), 6, loader.Options{Last: loader.Drop})
 	require.NoError(t, err)
 	_, err = once.Divide(2)
-	require.ErrorContains(t, err, "gives its samples once")
+	require.ErrorContains(t, err, "Divide: ld is a source that gives its samples once")
 	whole, err := once.Divide(1)
 	require.NoError(t, err)
 	require.Same(t, once, whole[0])

@@ -73,11 +73,11 @@ func (l *Loader) Span(s State, from, to int) (Span, error) {
 }
 
 // random is an *OptionError unless there is random access.
-func (l *Loader) random(what string) error {
+func (l *Loader) random(method string) error {
 	if l.dataset != nil {
 		return nil
 	}
-	return &OptionError{Option: what, Value: "of samples without random access", Want: "a Dataset, whose order is known without reading"}
+	return &OptionError{Option: method + ": ld", Value: "of samples without random access", Want: "a Dataset, whose order is known without reading"}
 }
 
 // behind is the place so many steps behind another one.
