@@ -1,6 +1,8 @@
 // Command serve trains a small network on MNIST and answers requests over HTTP: the digit
 // that is drawn in an image of 28×28 grey pixels. Requests that come together are computed
-// together. At http://localhost:8080 there is a page to draw on.
+// together. At http://localhost:8080 there is a page to draw on. POST /digit takes the 784
+// bytes of an image, GET /stats has the queue's statistics, and GET /healthz says whether it
+// is well.
 //
 //	go run -C examples/serve .
 //	go run -C examples/serve . -load http   # how much it carries, with batches and without
