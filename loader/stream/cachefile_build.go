@@ -23,6 +23,24 @@ type fileBuilder[T any] struct {
 // begin makes a builder of a shard's file, unless another reader has one. It is nil if there is
 // to be none.
 func (c *FileCache[T]) begin(shard int) *fileBuilder[T] {
+	if !c.claim(shard) {
+		return nil
+	}
+	b := &fileBuilder[T]{of: c, shard: shard}
+	f, err := whole.Create(c.path(shard))
+	if err != nil {
+		c.fail(shard, err)
+		b.settle(nil)
+		return nil
+	}
+	b.file, b.out = f, bufio.NewWriterSize(fileWriter{f}, 1<<16)
+	b.write(c.header(shard).append(nil))
+	return b
+}
+
+// claim makes the caller the one that builds a shard's file, until settle. It is false if there
+// is a file, or another one builds it.
+func (c *FileCache[T]) claim(shard int) bool {
 	s := &c.shards[shard]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,17 +48,10 @@ func (c *FileCache[T]) begin(shard int) *fileBuilder[T] {
 		c.note(shard, "another reader builds the file")
 	}
 	if s.building || s.index != nil {
-		return nil
-	}
-	f, err := whole.Create(c.path(shard))
-	if err != nil {
-		c.fail(shard, err)
-		return nil
+		return false
 	}
 	s.building = true
-	b := &fileBuilder[T]{of: c, shard: shard, file: f, out: bufio.NewWriterSize(fileWriter{f}, 1<<16)}
-	b.write(c.header(shard).append(nil))
-	return b
+	return true
 }
 
 // fileWriter is a file as a writer. Tests of full disks change what it does.

@@ -317,6 +317,28 @@ func TestTheLimitOfAFileCache(t *testing.T) {
 	}
 }
 
+// A limit that is reached anywhere, in the header of a file too, leaves files absent and values
+// as they are.
+func TestALimitReachedAnywhere(t *testing.T) {
+	var open atomic.Int64
+	s := count(&open, 0, 12, 2)
+	whole := cacheFile(s, t.TempDir())
+	require.NoError(t, whole.Build(ctx))
+	want, most := all(t, s, pass), whole.Stats().Bytes
+	for limit := int64(1); limit <= most; limit++ {
+		c := stream.CacheFile(s, t.TempDir(), "1", decimal, stream.FileCacheOptions{MaxBytes: limit})
+		require.Equal(t, want, all(t, c.Stream(), pass), "limit %d", limit)
+		require.LessOrEqual(t, c.Stats().Bytes, limit)
+		if limit < most {
+			require.Less(t, c.Stats().Whole, 2)
+			require.Contains(t, c.Stats().Reason, "MaxBytes is reached")
+			require.ErrorContains(t, c.Build(ctx), "MaxBytes is reached")
+		} else {
+			require.Equal(t, 2, c.Stats().Whole)
+		}
+	}
+}
+
 // Temporary failures, values that can't be written, and panics leave no file.
 func TestWhatCantBeKept(t *testing.T) {
 	var open atomic.Int64
