@@ -55,7 +55,9 @@ type Error struct {
 
 func (e *Error) Error() string {
 	switch e.Stage {
-	case StagePlace, StageLine, StageBatch:
+	case StagePlace:
+		return fmt.Sprintf("serve: before it had a place, after %v: %v", e.Waited, e.Err)
+	case StageLine, StageBatch:
 		return fmt.Sprintf("serve: in %s, after %v: %v", e.Stage, e.Waited, e.Err)
 	}
 	return fmt.Sprintf("serve: %s: %v", e.Stage, e.Err)

@@ -301,6 +301,7 @@ func TestNothingRunsBeforeTheFirstDo(t *testing.T) {
 			require.Equal(t, serve.ErrClosed, q.Err())
 			_, err := q.Do(t.Context(), ask{})
 			require.ErrorIs(t, err, serve.ErrClosed)
+			require.ErrorContains(t, err, "serve: before it had a place, after ")
 		})
 	}
 }
