@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,9 +69,9 @@ func TestBeforeFreeThatTakesLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{}, prefetch.Options{CloseTimeout: time.Second})
-				calls := 0
+				var calls atomic.Int32
 				_, err := r.pf.BeforeFree(func(ctx context.Context) error {
-					calls++
+					calls.Add(1)
 					if endsWithContext {
 						select {
 						case <-time.After(3 * time.Second):
@@ -92,9 +93,9 @@ func TestBeforeFreeThatTakesLong(t *testing.T) {
 				require.Positive(t, r.pf.Stats().Pool.Bytes)
 				time.Sleep(4 * time.Second)
 				if endsWithContext {
-					require.Equal(t, 2, calls)
+					require.EqualValues(t, 2, calls.Load())
 				} else {
-					require.Equal(t, 1, calls)
+					require.EqualValues(t, 1, calls.Load())
 				}
 				r.nothingLeft()
 			})

@@ -1,3 +1,7 @@
+//go:build !race
+
+// Under the race detector a sync.Pool forgets what it has now and then.
+
 package serve_test
 
 import (
