@@ -14,6 +14,7 @@
 //	Reader       the lines of a File, in order, with their offsets
 //	ReaderAt     a File as an io.ReaderAt, for packages that know no context
 //	Error        what went wrong, in which file, at which offset
+//	FormatError  data that is not what its format prescribes
 //
 // # What a File shows
 //
