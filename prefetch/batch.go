@@ -142,6 +142,9 @@ func (b Batch) Release() {
 	b.p.released(b.window)
 }
 
+// Of reports whether it is a batch of p's, released or not. It may be asked at any time.
+func (b Batch) Of(p *Prefetcher) bool { return p != nil && b.p == p }
+
 // Released reports whether the lease has ended, by Release or with the body of a range. It
 // may be asked at any time.
 func (b Batch) Released() bool { return b.window == nil || !b.window.lentTo(b.generation) }

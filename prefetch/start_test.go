@@ -186,6 +186,8 @@ func TestStopEndsWhatWorksAhead(t *testing.T) {
 			require.ErrorIs(t, pf.Stop(), prefetch.ErrBusy)
 			b.Release()
 			require.True(t, b.Released())
+			require.True(t, b.Of(pf))
+			require.False(t, b.Of(nil))
 			break
 		}
 		require.NotZero(t, pf.Stats().Loader.Batches)
@@ -200,6 +202,8 @@ func TestStopEndsWhatWorksAhead(t *testing.T) {
 			break
 		}
 		require.True(t, prefetch.Batch{}.Released())
+		require.False(t, prefetch.Batch{}.Of(pf))
+		require.False(t, prefetch.Batch{}.Of(nil))
 		closes(t, pf)
 		require.ErrorIs(t, pf.Stop(), prefetch.ErrClosed)
 	})

@@ -389,6 +389,26 @@ func TestAStepInAMap(t *testing.T) {
 	r.close(step)
 }
 
+// A Step's graphs have the addresses of its own pipeline's memory, which closes it before
+// that is freed. Another one's batch is refused, so that it can free its memory too.
+func TestABatchOfAnotherPrefetcher(t *testing.T) {
+	r := newRig(t, setting{n: 30, batch: 3})
+	step := r.step(capture.Options{})
+	other, err := prefetch.New(r.compute, r.ld, prefetch.Options{})
+	require.NoError(t, err)
+	for b, err := range other.Batches(t.Context()) {
+		require.NoError(t, err)
+		err = step.Run(b, at(0))
+		require.ErrorIs(t, err, device.ErrInvalid)
+		require.ErrorContains(t, err, "another Prefetcher")
+	}
+	require.NoError(t, other.Close())
+	_, err = r.train(step, 0, 4)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, step.Report().Captures)
+	r.close(step)
+}
+
 func TestABatchInHostMemory(t *testing.T) {
 	r := newRig(t, setting{n: 30, batch: 3})
 	step := r.step(capture.Options{})

@@ -37,7 +37,7 @@ func New[P any](pf *prefetch.Prefetcher, body func(s *device.Stream, b Batch, pa
 	return &Step[P]{s}, nil
 }
 
-// Run submits one step on b to the batch's stream, by a graph or call by call, with params
+// Run submits one step on b, a batch of New's pf, to the batch's stream, by a graph or call by call, with params
 // in device memory as they are now. It waits for nothing, unless the device is further
 // behind than the pipeline has batches. Nothing is allocated where a graph is replayed.
 //
@@ -56,6 +56,7 @@ func (s *Step[P]) Close() error { return s.step.closeOnce.Do(s.step.close) }
 
 // A step is a Step with params of so many bytes.
 type step struct {
+	pf     *prefetch.Prefetcher
 	body   func(s *device.Stream, b Batch, params device.View) error
 	bytes  int64
 	blocks int // of params that can be under way
@@ -99,7 +100,7 @@ func newStep(pf *prefetch.Prefetcher, body func(*device.Stream, Batch, device.Vi
 	if plan.Device == "" {
 		return nil, &device.OptionError{Option: "pf", Value: words("a host pipeline"), Want: "a Prefetcher with a device: there are no graphs of host memory"}
 	}
-	s := &step{body: body, bytes: bytes, room: o.Graphs, turn: make(chan struct{}, 1), freed: make(chan struct{}),
+	s := &step{pf: pf, body: body, bytes: bytes, room: o.Graphs, turn: make(chan struct{}, 1), freed: make(chan struct{}),
 		// A batch is not handed over before as many earlier ones are done.
 		blocks: plan.HostSlots + plan.Depth*plan.BatchesPerCopy + 2}
 	if s.room == 0 {
@@ -132,6 +133,9 @@ func (s *step) run(b prefetch.Batch, params []byte) error {
 	}
 	if b.Stream() == nil {
 		return fmt.Errorf("capture: Run: %w", &device.OptionError{Option: "b", Value: words("a batch in host memory"), Want: "one of a Prefetcher with a device"})
+	}
+	if !b.Of(s.pf) { // the other one may free its memory while graphs have the addresses
+		return fmt.Errorf("capture: Run: %w", &device.OptionError{Option: "b", Value: words("a batch of another Prefetcher"), Want: "one of the Prefetcher that New was given: make a Step for each"})
 	}
 	l, err := s.lane(b.Stream())
 	if err != nil {
