@@ -56,10 +56,15 @@ var reluBackwardKernel = &device.Kernel{Name: "relu_backward", Module: module, G
 	}
 }}
 
-// columnSum submits out[j] = sum of x[i][j] over n rows, in order of i.
+// sumParts is how many sums columnSum makes of each column, and then adds: part p is of the
+// rows p, p+sumParts and so on. A thread for each column would be too few.
+const sumParts = 32
+
+// columnSum submits out[j] = sum of x[i][j] over n rows.
 func columnSum(s *device.Stream, out, x device.View, n, width int) error {
 	l := device.Launch{Kernel: columnSumKernel}
-	grid(&l, width)
+	const columns = 32 // of a block
+	l.Grid, l.Block = [3]uint32{blocks(width, columns), 1, 1}, [3]uint32{columns * sumParts, 1, 1}
 	out.Out(&l.Args)
 	x.In(&l.Args)
 	l.Args.Int32(int32(n))
@@ -69,10 +74,15 @@ func columnSum(s *device.Stream, out, x device.View, n, width int) error {
 
 var columnSumKernel = &device.Kernel{Name: "column_sum", Module: module, Go: func(a *device.Args) {
 	out, x := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
-	clear(out)
-	for ; len(x) > 0; x = x[len(out):] {
-		for i, v := range x[:len(out)] {
-			out[i] += v
+	n, width := int(a.I32(2)), int(a.I32(3))
+	for j := range out {
+		var parts [sumParts]float32
+		for i := range n {
+			parts[i%sumParts] += x[i*width+j]
+		}
+		out[j] = parts[0]
+		for _, p := range parts[1:] {
+			out[j] += p
 		}
 	}
 }}

@@ -1,12 +1,14 @@
 package nn
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/kernels"
 	"github.com/leat-go/leat/kernels/kerneltest"
 )
 
@@ -29,6 +31,50 @@ func TestGPULossesStayNearTheCPUs(t *testing.T) {
 	r := kerneltest.CUDA(t)
 	_, inParts := trainBy(t, r, o, 5, inTwo(r))
 	require.Equal(t, last.Losses, inParts.Losses, "and so does a step in two parts")
+}
+
+// TestGPUSumsAreNearTheCPUs needs a GPU. A sum of k products of values up to 1 may be off by
+// k roundings of it.
+func TestGPUSumsAreNearTheCPUs(t *testing.T) {
+	gpu, cpu := kerneltest.CUDA(t), kerneltest.CPU(t)
+	values := func(r *kerneltest.Rig, seed uint64, n int) device.View {
+		random := rand.New(rand.NewPCG(seed, 3))
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = 2*random.Float32() - 1
+		}
+		return r.Upload(dtype.Bytes(x))
+	}
+	for _, sh := range []shape{{1, 1, 1}, {128, 10, 128}, {33, 17, 300}, {5, 129, 10}, {16, 16, 128}} {
+		product := func(r *kerneltest.Rig, tr transpose) []float32 {
+			out := r.Alloc(sh.m * sh.n * 4)
+			require.NoError(t, matMul(r.Stream, out, values(r, 1, sh.m*sh.k), values(r, 2, sh.k*sh.n), sh, tr))
+			return dtype.As[float32](r.Download(out))
+		}
+		for _, tr := range []transpose{plain, transposeA, transposeB} {
+			require.InDeltaSlice(t, product(cpu, tr), product(gpu, tr), float64(sh.k)*1e-6, "%v, transposed %v", sh, tr)
+		}
+	}
+	for _, classes := range []int{1, 10, 32, 100} {
+		const n = 37
+		type losses struct {
+			loss    float64
+			correct uint32
+			grad    []float32
+		}
+		lose := func(r *kerneltest.Rig) losses {
+			loss, correct, grad, targets := r.Alloc(4), r.Alloc(4), r.Alloc(n*classes*4), r.Alloc(n*classes*4)
+			_, numbers := samples(1, n, 2*classes, classes)
+			numbers[5] = 255 // no label
+			require.NoError(t, kernels.OneHot(r.Stream, targets, r.Upload(numbers), kernels.OneHotParams{Labels: dtype.Uint8, Classes: classes}))
+			require.NoError(t, crossEntropy(r.Stream, loss, correct, grad, values(r, 3, n*classes), targets, n, classes, changing{}))
+			return losses{float64(dtype.As[float32](r.Download(loss))[0]), dtype.As[uint32](r.Download(correct))[0], dtype.As[float32](r.Download(grad))}
+		}
+		want, got := lose(cpu), lose(gpu)
+		require.InDelta(t, want.loss, got.loss, 1e-5, "%d classes", classes)
+		require.Equal(t, want.correct, got.correct, "%d classes", classes)
+		require.InDeltaSlice(t, want.grad, got.grad, 1e-6, "%d classes", classes)
+	}
 }
 
 // TestGPUScoresAreNearTheCPUs needs a GPU.

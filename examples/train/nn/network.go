@@ -18,7 +18,7 @@ type Network struct {
 	// Of each, one block for all layers, so that Adam is a single launch.
 	params, grads, moment1, moment2 device.View
 
-	inputs  device.View // float32 [MaxBatch, Inputs], normalised
+	inputs  device.View // float32 [MaxBatch, Inputs], normalised; empty if images are float32
 	targets device.View // float32 [MaxBatch, Classes], one-hot
 	losses  device.View // float32 [ReportSteps], mean loss of each step
 	correct device.View // uint32 [ReportSteps], samples of each step classified well
@@ -84,7 +84,10 @@ func (n *Network) allocate(d *device.Device) error {
 	n.params, n.grads = a.floats(parameters), a.floats(parameters)
 	n.moment1, n.moment2 = a.floats(parameters), a.floats(parameters)
 	active, activeGrads := a.floats(activations), a.floats(activations)
-	n.inputs, n.targets = a.floats(o.MaxBatch*o.Inputs), a.floats(o.MaxBatch*o.Classes)
+	if o.Images == dtype.Uint8 {
+		n.inputs = a.floats(o.MaxBatch * o.Inputs)
+	}
+	n.targets = a.floats(o.MaxBatch * o.Classes)
 	n.losses, n.correct = a.floats(o.ReportSteps), a.floats(o.ReportSteps)
 	n.initial, n.report = a.host(parameters*4), a.host(o.ReportSteps*8)
 	if a.err != nil {

@@ -20,8 +20,9 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 		net := newNetwork(t, r, o)
 		const n = 5 // a short batch
 		pixels, labels := samples(1, n, o.Inputs, o.Classes)
-		require.NoError(t, net.Eval(r.Stream, r.Upload(pixels), r.Upload(labels), n))
-		require.NoError(t, net.backward(r.Stream, n))
+		in, err := net.evaluate(r.Stream, r.Upload(pixels), r.Upload(labels), n)
+		require.NoError(t, err)
+		require.NoError(t, net.backward(r.Stream, in, n))
 
 		ref := reference{widths: append(append([]int{o.Inputs}, hidden...), o.Classes), params: net.download(r, func(l layer) []device.View { return []device.View{l.weight, l.bias} })}
 		inputs, numbers := normalized(pixels, labels, o)
@@ -82,8 +83,7 @@ func TestSameSeedSameLosses(t *testing.T) {
 	require.NotEqual(t, want, losses())
 }
 
-// Float32 images need no normalising and are copied, for the caller's view is only
-// borrowed.
+// Float32 images need no normalising.
 func TestFloat32Images(t *testing.T) {
 	o := Options{Inputs: 6, Classes: 4, MaxBatch: 8, Seed: 3, Mean: 0.4, Std: 0.5}
 	pixels, labels := samples(1, 8, o.Inputs, o.Classes)

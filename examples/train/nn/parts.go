@@ -13,10 +13,11 @@ func (net *Network) Gradient(s *device.Stream, out, images, labels device.View, 
 	if out.Size() != net.GradientBytes() {
 		return fmt.Errorf("nn: a gradient has %d bytes, not %d", net.GradientBytes(), out.Size())
 	}
-	if err := net.Eval(s, images, labels, n); err != nil {
+	in, err := net.evaluate(s, images, labels, n)
+	if err != nil {
 		return err
 	}
-	if err := net.backward(s, n); err != nil {
+	if err := net.backward(s, in, n); err != nil {
 		return err
 	}
 	return s.CopyD2D(out, net.grads)

@@ -65,10 +65,11 @@ func (net *Network) Submit(s *device.Stream, images, labels device.View, n int, 
 }
 
 func (net *Network) train(s *device.Stream, images, labels device.View, n int, c changing) error {
-	if err := net.forward(s, images, labels, n, c); err != nil {
+	in, err := net.forward(s, images, labels, n, c)
+	if err != nil {
 		return err
 	}
-	if err := net.backward(s, n); err != nil {
+	if err := net.backward(s, in, n); err != nil {
 		return err
 	}
 	return adam(s, net.params, net.grads, net.moment1, net.moment2, c)
@@ -77,12 +78,18 @@ func (net *Network) train(s *device.Stream, images, labels device.View, n int, c
 // Eval submits the classification of n samples, of which nothing is learnt.
 // Arguments are Step's.
 func (net *Network) Eval(s *device.Stream, images, labels device.View, n int) error {
+	_, err := net.evaluate(s, images, labels, n)
+	return err
+}
+
+// evaluate is Eval, and returns what backward is to be given.
+func (net *Network) evaluate(s *device.Stream, images, labels device.View, n int) (device.View, error) {
 	if err := net.check(images, labels, n); err != nil {
-		return err
+		return device.View{}, err
 	}
 	place, err := net.place(n)
 	if err != nil {
-		return err
+		return device.View{}, err
 	}
 	return net.forward(s, images, labels, n, changing{values: Scalars{Place: place}})
 }
@@ -113,19 +120,24 @@ func (net *Network) rate() float64 {
 }
 
 // forward leaves the activations, the loss, and the loss's gradient with respect
-// to the last layer's output, in the views that backward reads.
-func (net *Network) forward(s *device.Stream, images, labels device.View, n int, c changing) error {
-	in, err := net.scores(s, images, n)
+// to the last layer's output, in the views that backward reads. It returns the batch as the
+// first layer read it.
+func (net *Network) forward(s *device.Stream, images, labels device.View, n int, c changing) (device.View, error) {
+	in, err := net.input(s, images, n)
 	if err != nil {
-		return err
+		return device.View{}, err
+	}
+	scores, err := net.scores(s, in, n)
+	if err != nil {
+		return device.View{}, err
 	}
 	targets := batch(net.targets, n, net.opts.Classes)
 	err = kernels.OneHot(s, targets, labels, kernels.OneHotParams{Labels: net.opts.Labels, Classes: net.opts.Classes})
 	if err != nil {
-		return err
+		return device.View{}, err
 	}
 	last := &net.layers[len(net.layers)-1]
-	return crossEntropy(s, net.losses, net.correct, batch(last.activeGrad, n, last.out), in, targets, n, last.out, c)
+	return in, crossEntropy(s, net.losses, net.correct, batch(last.activeGrad, n, last.out), scores, targets, n, last.out, c)
 }
 
 // Predict submits the computation of n samples' scores, one for each class: the largest is
@@ -137,19 +149,19 @@ func (net *Network) Predict(s *device.Stream, scores, images device.View, n int)
 	if want := int64(n) * int64(net.opts.Classes) * 4; scores.Size() != want {
 		return fmt.Errorf("nn: scores have %d bytes, want %d for %d samples of %d classes", scores.Size(), want, n, net.opts.Classes)
 	}
-	last, err := net.scores(s, images, n)
+	in, err := net.input(s, images, n)
+	if err != nil {
+		return err
+	}
+	last, err := net.scores(s, in, n)
 	if err != nil {
 		return err
 	}
 	return s.CopyD2D(scores, last)
 }
 
-// scores is the last layer's activations.
-func (net *Network) scores(s *device.Stream, images device.View, n int) (device.View, error) {
-	in, err := net.input(s, images, n)
-	if err != nil {
-		return device.View{}, err
-	}
+// scores is the last layer's activations, if in is what the first layer reads.
+func (net *Network) scores(s *device.Stream, in device.View, n int) (device.View, error) {
 	for i := range net.layers {
 		l := &net.layers[i]
 		out := batch(l.activation, n, l.out)
@@ -164,12 +176,15 @@ func (net *Network) scores(s *device.Stream, images device.View, n int) (device.
 	return in, nil
 }
 
-// backward leaves the gradients of all parameters in grads.
-func (net *Network) backward(s *device.Stream, n int) error {
+// backward leaves the gradients of all parameters in grads. images is what forward returned.
+func (net *Network) backward(s *device.Stream, images device.View, n int) error {
 	for i := len(net.layers) - 1; i >= 0; i-- {
 		l := &net.layers[i]
 		grad := batch(l.activeGrad, n, l.out)
-		in := net.layerInput(i, n)
+		in := images
+		if i > 0 {
+			in = batch(net.layers[i-1].activation, n, l.in)
+		}
 		if err := matMul(s, l.gradWeight, in, grad, shape{m: l.in, n: l.out, k: n}, transposeA); err != nil {
 			return err
 		}
@@ -190,21 +205,12 @@ func (net *Network) backward(s *device.Stream, n int) error {
 	return nil
 }
 
-// layerInput is what forward gave to layer i: the batch, or the layer before.
-func (net *Network) layerInput(i, n int) device.View {
-	if i == 0 {
-		return batch(net.inputs, n, net.opts.Inputs)
-	}
-	return batch(net.layers[i-1].activation, n, net.layers[i].in)
-}
-
 // input is the batch as float32.
 func (net *Network) input(s *device.Stream, images device.View, n int) (device.View, error) {
-	in := batch(net.inputs, n, net.opts.Inputs)
 	if net.opts.Images == dtype.Float32 {
-		// backward reads it after the caller's view may have gone on to another batch.
-		return in, s.CopyD2D(in, images)
+		return images, nil
 	}
+	in := batch(net.inputs, n, net.opts.Inputs)
 	mean, deviation := [1]float32{net.opts.Mean}, [1]float32{net.opts.Std}
 	return in, kernels.Normalize(s, in, images, kernels.NormalizeParams{Mean: mean[:], Std: deviation[:]})
 }
