@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,6 +32,8 @@ var (
 
 // OptionError is a value that an option cannot have.
 type OptionError struct {
+	// Package is the one whose option it is; empty means package loader.
+	Package string
 	// Option is the field of Options, the parameter, or the Field of a sample.
 	Option string
 	// Value is what was found, Want what may be there.
@@ -40,7 +43,7 @@ type OptionError struct {
 
 // Error implements error.
 func (e *OptionError) Error() string {
-	return fmt.Sprintf("loader: %s is %v, want %s", e.Option, e.Value, e.Want)
+	return fmt.Sprintf("%s: %s is %v, want %s", cmp.Or(e.Package, "loader"), e.Option, e.Value, e.Want)
 }
 
 // Stages of a batch, as errors name them.

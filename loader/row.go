@@ -30,6 +30,7 @@ type Row struct {
 	asked    fieldSet // of this sample so far
 	plain    bool     // a sample needs no look at anything but asked.first
 	lengths  []int32  // of this sample's ragged fields, unknown until they are told
+	locals   locals
 }
 
 // newRow makes a row of a batch.

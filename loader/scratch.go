@@ -11,7 +11,7 @@ import (
 
 // Scratch is a row outside of any batch, with memory of its own: a Dataset that is made of
 // another one has that one's samples read into it. It is for one goroutine at a time. A
-// Dataset keeps several, in a sync.Pool for example, since its Read is called by several
+// Dataset keeps several, in a Local for example, since its Read is called by several
 // goroutines at once.
 //
 //	inner := scratch.Begin(row)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"sync"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
@@ -15,7 +14,8 @@ import (
 type sums struct {
 	of      loader.Dataset
 	samples int
-	memory  sync.Pool // of *loader.Scratch
+	fields  []loader.Field
+	memory  loader.Local[*loader.Scratch]
 }
 
 func newSums(of loader.Dataset) (*sums, error) {
@@ -23,15 +23,7 @@ func newSums(of loader.Dataset) (*sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sums{of: of, samples: samples}
-	s.memory.New = func() any {
-		scratch, err := loader.NewScratch(fields)
-		if err != nil {
-			panic(err) // Describe has looked at the fields
-		}
-		return scratch
-	}
-	return s, nil
+	return &sums{of: of, samples: samples, fields: fields}, nil
 }
 
 func (s *sums) Len() int { return s.samples }
@@ -39,8 +31,10 @@ func (s *sums) Len() int { return s.samples }
 func (s *sums) Fields() []loader.Field { return []loader.Field{{Name: "sum", DType: dtype.Int64}} }
 
 func (s *sums) Read(ctx context.Context, i int, row *loader.Row) error {
-	scratch := s.memory.Get().(*loader.Scratch)
-	defer s.memory.Put(scratch)
+	scratch, err := s.scratch(row)
+	if err != nil {
+		return err
+	}
 	sample := scratch.Begin(row)
 	if err := errors.Join(s.of.Read(ctx, i, sample), scratch.Written()); err != nil {
 		return err
@@ -50,6 +44,20 @@ func (s *sums) Read(ctx context.Context, i int, row *loader.Row) error {
 		sum += x
 	}
 	return loader.Write(row, "sum", sum)
+}
+
+// scratch is the memory of the worker that has the row: made once, and used for all of its
+// samples.
+func (s *sums) scratch(row *loader.Row) (*loader.Scratch, error) {
+	mine := s.memory.Of(row)
+	if *mine == nil {
+		made, err := loader.NewScratch(s.fields)
+		if err != nil {
+			return nil, err
+		}
+		*mine = made
+	}
+	return *mine, nil
 }
 
 // A dataset that is made of another one reads its samples into memory of its own. compose.Map

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -47,7 +46,14 @@ func Balanced(ds loader.Dataset, labels []int, seed uint64) (loader.Dataset, err
 type balance struct {
 	members *list // class by class
 	classes []class
-	runs    sync.Pool // of *runs, of the classes' orders
+	places  places[balancePlace]
+}
+
+// balancePlace is where a goroutine reads.
+type balancePlace struct {
+	next         int  // sample, and
+	turn, number int  // its turn and class: to divide takes as long as all else here
+	runs         runs // of the classes' orders
 }
 
 // class is a part of the members.
@@ -66,7 +72,6 @@ func newBalance(labels []int) *balance {
 		}
 		b.classes[len(b.classes)-1].length++
 	}
-	b.runs.New = func() any { r := make(runs, len(b.classes)); return &r }
 	return b
 }
 
@@ -84,15 +89,22 @@ func sorted(numbers []int) *list {
 	return l
 }
 
-func (b *balance) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	turn := index / len(b.classes)
-	number := index - turn*len(b.classes)
+func (b *balance) choose(row *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
+	p := b.places.of(row)
+	if index != p.next {
+		p.turn = index / len(b.classes)
+		p.number = index - p.turn*len(b.classes)
+	}
+	turn, number := p.turn, p.number
+	p.next = index + 1
+	if p.number++; p.number == len(b.classes) {
+		p.turn, p.number = p.turn+1, 0
+	}
 	c, time := &b.classes[number], 0
 	if turn >= c.length {
 		time = turn / c.length
 	}
-	r := b.runs.Get().(*runs)
-	at = c.order.at(pass*c.passes+uint64(time), turn-time*c.length, r.of(number))
-	b.runs.Put(r)
+	at = c.order.at(pass*c.passes+uint64(time), turn-time*c.length, p.runs.of(number, len(b.classes)))
+	b.places.done(row, p)
 	return 0, b.members.get(c.from + at), pass
 }

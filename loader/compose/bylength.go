@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"sync"
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -41,19 +40,28 @@ type similar struct {
 	window   int         // in batches
 	batches  *shuffled   // which batch comes when
 	windows  []*shuffled // which samples of a window are in which of its batches
-	places   sync.Pool   // of *similarPlace
+	places   places[similarPlace]
 }
 
 // similarPlace is where a goroutine reads.
 type similarPlace struct {
-	batches, window run
+	known           bool // whether the next two are
 	pass            uint64
-	gap             int // of the pass, -1 if it is not known
+	gap             int // of the pass
+	batch           similarBatch
+	batches, window run
+}
+
+// similarBatch is the batch at hand.
+type similarBatch struct {
+	lo, hi int // its samples
+	window int
+	first  int // of the window's samples, in the order by length
+	from   int // the batch's first, in the window's order
 }
 
 func newSimilar(key uint64, lengths []int, batch int) *similar {
 	s := &similar{key: key, byLength: sorted(lengths), batch: batch, full: len(lengths) / batch}
-	s.places.New = func() any { return &similarPlace{gap: -1} }
 	s.window = min(max(s.full/50, 2), 64)
 	s.batches = newShuffled(mix.Hash(key, 0), s.full)
 	for from := 0; from < s.full; from += s.window {
@@ -63,31 +71,42 @@ func newSimilar(key uint64, lengths []int, batch int) *similar {
 	return s
 }
 
-func (s *similar) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	place := s.places.Get().(*similarPlace)
-	if place.gap < 0 || place.pass != pass {
-		place.gap, place.pass = s.gap(pass), pass
+func (s *similar) choose(row *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
+	place := s.places.of(row)
+	if !place.known || place.pass != pass {
+		place.known, place.pass, place.gap = true, pass, s.gap(pass)
+		place.batch = similarBatch{}
 	}
 	at = s.place(pass, index, place)
-	s.places.Put(place)
+	s.places.done(row, place)
 	return 0, s.byLength.get(at), pass
 }
 
 // place is where a sample is in the order by length.
 func (s *similar) place(pass uint64, index int, p *similarPlace) int {
-	batch := index / s.batch
-	row := index - batch*s.batch
-	if batch >= s.full {
-		return p.gap + row
+	if index >= s.full*s.batch {
+		return p.gap + index - s.full*s.batch
 	}
-	batch = s.batches.at(pass, batch, &p.batches)
-	window := batch / s.window
-	first := window * s.window
-	at := first*s.batch + s.windows[window].at(pass, (batch-first)*s.batch+row, &p.window)
+	if index < p.batch.lo || index >= p.batch.hi {
+		p.batch = s.enter(pass, index/s.batch, &p.batches)
+	}
+	b := &p.batch
+	at := b.first + s.windows[b.window].at(pass, b.from+index-b.lo, &p.window)
 	if at >= p.gap {
 		at += s.byLength.len() - s.full*s.batch
 	}
 	return at
+}
+
+// enter is the batch that has a number in the pass.
+func (s *similar) enter(pass uint64, number int, r *run) similarBatch {
+	batch := s.batches.at(pass, number, r)
+	window := batch / s.window
+	first := window * s.window
+	return similarBatch{
+		lo: number * s.batch, hi: (number + 1) * s.batch,
+		window: window, first: first * s.batch, from: (batch - first) * s.batch,
+	}
 }
 
 // gap is where the samples that fill no batch are taken out of the order by length.

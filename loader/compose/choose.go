@@ -54,7 +54,7 @@ func window(p part, from, to int) *mapping {
 
 type offset int
 
-func (o offset) Part(pass uint64, index int) (part, at int, partPass uint64) {
+func (o offset) choose(_ *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
 	return 0, int(o) + index, pass
 }
 
@@ -76,7 +76,7 @@ type repetition struct {
 	length int
 }
 
-func (r *repetition) Part(pass uint64, index int) (part, at int, partPass uint64) {
+func (r *repetition) choose(_ *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
 	time := index / r.length
 	return 0, index - time*r.length, pass*r.times + uint64(time)
 }
@@ -106,7 +106,7 @@ func Concat(datasets ...loader.Dataset) (loader.Dataset, error) {
 // chain is where each part ends.
 type chain []int
 
-func (c chain) Part(pass uint64, index int) (part, at int, partPass uint64) {
+func (c chain) choose(_ *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
 	part = sort.Search(len(c), func(i int) bool { return index < c[i] })
 	if part == 0 {
 		return 0, index, pass
@@ -133,7 +133,7 @@ func Select(ds loader.Dataset, n int, at func(epoch, i int) int) (loader.Dataset
 
 type selection func(epoch, i int) int
 
-func (s selection) Part(pass uint64, index int) (part, at int, partPass uint64) {
+func (s selection) choose(_ *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
 	return 0, s(int(pass&math.MaxInt), index), pass
 }
 

@@ -183,8 +183,8 @@ func ExampleZip() {
 	fmt.Println(err)
 	// Output:
 	// [letter uint8 label int64]
-	// loader: Zip: datasets[1] is a dataset of 3 samples, want 2, as many as datasets[0] has
-	// loader: Zip: datasets[1] is a dataset with the field letter uint8, want a name that no field of datasets[0] has
+	// compose: Zip: datasets[1] is a dataset of 3 samples, want 2, as many as datasets[0] has
+	// compose: Zip: datasets[1] is a dataset with the field letter uint8, want a name that no field of datasets[0] has
 }
 
 // Capital letters.

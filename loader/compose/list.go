@@ -1,6 +1,10 @@
 package compose
 
-import "math"
+import (
+	"math"
+
+	"github.com/leat-go/leat/loader"
+)
 
 // list is indices of one part. They take four bytes each where that is enough.
 type list struct {
@@ -48,6 +52,6 @@ func (l *list) hash() uint64 {
 	return hashInts(l.wide)
 }
 
-func (l *list) Part(pass uint64, index int) (part, at int, partPass uint64) {
+func (l *list) choose(_ *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
 	return 0, l.get(index), pass
 }

@@ -23,14 +23,20 @@ type mapping struct {
 // chooser says which sample of which part a sample is. It is a pure function, and is
 // called by several goroutines at once.
 type chooser interface {
-	// Part is that of loader.Composed.
-	Part(pass uint64, index int) (part, at int, partPass uint64)
+	// choose is Part of loader.Composed. What it works out for the samples behind is kept
+	// with the row that they are read into, which is nil if nothing is read.
+	choose(row *loader.Row, pass uint64, index int) (part, at int, partPass uint64)
 }
 
 func (m *mapping) Len() int                { return m.length }
 func (m *mapping) Fields() []loader.Field  { return m.parts[0].fields }
 func (m *mapping) Fingerprint() uint64     { return m.fingerprint }
 func (m *mapping) Parts() []loader.Dataset { return datasets(m.parts) }
+
+// Part is that of loader.Composed.
+func (m *mapping) Part(pass uint64, index int) (part, at int, partPass uint64) {
+	return m.choose(nil, pass, index)
+}
 
 func (m *mapping) Read(ctx context.Context, index int, row *loader.Row) error {
 	return m.read(ctx, uint64(row.Epoch()), index, row)
@@ -40,7 +46,7 @@ func (m *mapping) read(ctx context.Context, pass uint64, index int, row *loader.
 	if uint(index) >= uint(m.length) {
 		return &IndexError{Index: index, Len: m.length}
 	}
-	part, at, partPass := m.Part(pass, index)
+	part, at, partPass := m.choose(row, pass, index)
 	return m.parts[part].read(ctx, partPass, at, row)
 }
 

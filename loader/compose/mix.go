@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/mix"
@@ -18,27 +17,17 @@ type Rule int
 const (
 	// UntilFirstEnds ends the epoch in front of the first sample that a source would
 	// have to give for the second time.
-	UntilFirstEnds Rule = iota
+	UntilFirstEnds = Rule(quota.UntilFirstEnds)
 	// UntilAllEnded ends the epoch when all samples of all sources have been in it: a
 	// source that has no more begins another pass, in another order.
-	UntilAllEnded
+	UntilAllEnded = Rule(quota.UntilAllEnded)
 	// Once has each sample exactly once: a source that has no more is left out, and the
 	// others go on in their proportions.
-	Once
+	Once = Rule(quota.Once)
 )
 
 // String is the rule's name.
-func (r Rule) String() string {
-	switch r {
-	case UntilFirstEnds:
-		return "UntilFirstEnds"
-	case UntilAllEnded:
-		return "UntilAllEnded"
-	case Once:
-		return "Once"
-	}
-	return fmt.Sprintf("Rule(%d)", int(r))
-}
+func (r Rule) String() string { return quota.Rule(r).String() }
 
 // Source is a dataset in a Mix.
 type Source struct {
@@ -101,10 +90,10 @@ func MixSteps(seed uint64, rule Rule, steps []Step, sources ...Source) (loader.D
 
 func mixed(name string, seed uint64, rule Rule, sources []Source, steps []quota.Step) (loader.Dataset, error) {
 	parts, err := sourceParts(sources)
-	if rule < UntilFirstEnds || rule > Once {
-		err = errors.Join(err, mistake("Mix: rule", rule, "UntilFirstEnds, UntilAllEnded or Once"))
+	if !quota.Rule(rule).Valid() {
+		err = errors.Join(err, mistake("Mix: rule", rule, quota.Rules))
 	}
-	if err := errors.Join(err, quota.Check(name, len(sources), steps)); err != nil {
+	if err := errors.Join(err, quota.Check("compose", name, len(sources), steps)); err != nil {
 		return nil, err
 	}
 	m := &mixture{}
@@ -127,7 +116,6 @@ func mixed(name string, seed uint64, rule Rule, sources []Source, steps []quota.
 		}
 		m.sources = append(m.sources, from)
 	}
-	m.places.New = func() any { return &mixPlace{m.schedule.Cursor(), make(runs, len(sources))} }
 	return &mapping{
 		parts: parts, length: n, chooser: m, changing: true,
 		fingerprint: fingerprint(kindMix, parts, mixParameters(seed, rule, sources, steps)...),
@@ -173,7 +161,7 @@ func mixParameters(seed uint64, rule Rule, sources []Source, steps []quota.Step)
 type mixture struct {
 	schedule *quota.Schedule
 	sources  []mixSource
-	places   sync.Pool // of *mixPlace: each goroutine mostly gets back its own
+	places   places[mixPlace]
 }
 
 // mixPlace is where a goroutine reads.
@@ -239,8 +227,11 @@ func (m *mixture) planOnce(lengths []int64, steps []quota.Step) (int, error) {
 	return int(sum), nil
 }
 
-func (m *mixture) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	place := m.places.Get().(*mixPlace)
+func (m *mixture) choose(row *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
+	place := m.places.of(row)
+	if place.cursor == nil {
+		place.cursor = m.schedule.Cursor()
+	}
 	part, turn := m.turn(place.cursor, int64(index))
 	s := &m.sources[part]
 	time := int64(0)
@@ -249,20 +240,22 @@ func (m *mixture) Part(pass uint64, index int) (part, at int, partPass uint64) {
 	}
 	at, partPass = int(turn-time*s.length), pass*s.passes+uint64(time)
 	if s.order != nil {
-		at = s.order.at(partPass, at, place.runs.of(part))
+		at = s.order.at(partPass, at, place.runs.of(part, len(m.sources)))
 	}
-	m.places.Put(place)
+	m.places.done(row, place)
 	return part, at, partPass
 }
 
 // turn is the source of a sample, and how many of its samples come before.
 func (m *mixture) turn(c *quota.Cursor, n int64) (source int, turn int64) {
-	// To go on choice by choice is faster than to work out a place, if that is near.
-	if near := int64(16 + 16*len(m.sources)); n < c.At() || n > c.At()+near {
-		c.Move(n)
-	}
-	for c.At() < n {
-		c.Next()
+	if at := c.At(); n != at {
+		// To go on choice by choice is faster than to work out a place, if that is near.
+		if near := int64(16 + 16*len(m.sources)); n < at || n > at+near {
+			c.Move(n)
+		}
+		for c.At() < n {
+			c.Next()
+		}
 	}
 	source, turn, _ = c.Next()
 	return source, turn

@@ -33,7 +33,7 @@ type part struct {
 func newPart(parameter string, ds loader.Dataset) (part, error) {
 	length, fields, err := loader.Describe(ds)
 	if err != nil {
-		return part{}, fmt.Errorf("%s: %w", parameter, err)
+		return part{}, fmt.Errorf("compose: %s: %w", parameter, err)
 	}
 	p := part{dataset: ds, fields: fields, length: length}
 	p.composed, _ = ds.(composed)
@@ -100,7 +100,7 @@ func (e *IndexError) Error() string {
 
 // mistake is a parameter that cannot be.
 func mistake(parameter string, value any, want string) error {
-	return &loader.OptionError{Option: parameter, Value: value, Want: want}
+	return &loader.OptionError{Package: "compose", Option: parameter, Value: value, Want: want}
 }
 
 // alike is an error that names both where two of the parts have other fields.

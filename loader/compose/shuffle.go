@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/leat-go/leat/loader"
@@ -25,22 +24,14 @@ func Shuffle(ds loader.Dataset, seed uint64) (loader.Dataset, error) {
 // permuted is the samples of a part in a random order.
 type permuted struct {
 	order *shuffled
-	runs  sync.Pool // of *run
+	runs  places[run]
 }
 
-func (p *permuted) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	return 0, p.at(pass, index), pass
-}
-
-// at is the number at a position of a pass.
-func (p *permuted) at(pass uint64, position int) int {
-	r, _ := p.runs.Get().(*run)
-	if r == nil {
-		r = new(run)
-	}
-	at := p.order.at(pass, position, r)
-	p.runs.Put(r)
-	return at
+func (p *permuted) choose(row *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
+	r := p.runs.of(row)
+	at = p.order.at(pass, index, r)
+	p.runs.done(row, r)
+	return 0, at, pass
 }
 
 // shuffled gives the numbers below n an order in each pass.
@@ -60,8 +51,7 @@ type order struct {
 
 // run is a part of an order. Who reads one position after the other, and brings the run of
 // the last, finds the next few worked out, which is several times faster than one by one.
-// A run is for one goroutine: it is kept in a sync.Pool, from which each mostly gets back
-// what it had.
+// A run is for one goroutine.
 type run struct {
 	order   *order
 	next    int // the position behind those known
@@ -117,11 +107,15 @@ func (s *shuffled) begin(pass uint64) *order {
 }
 
 // runs are those of several orders, each made when it is needed.
-type runs []*run
+type runs struct{ all []*run }
 
-func (r runs) of(i int) *run {
-	if r[i] == nil {
-		r[i] = new(run)
+// of is the run of one of so many.
+func (r *runs) of(i, orders int) *run {
+	if r.all == nil {
+		r.all = make([]*run, orders)
 	}
-	return r[i]
+	if r.all[i] == nil {
+		r.all[i] = new(run)
+	}
+	return r.all[i]
 }

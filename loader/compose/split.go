@@ -139,6 +139,7 @@ type stretch struct {
 	from int
 }
 
-func (s *stretch) Part(pass uint64, index int) (part, at int, partPass uint64) {
-	return 0, s.all.at(0, s.from+index), pass
+func (s *stretch) choose(row *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
+	_, at, _ = s.all.choose(row, 0, s.from+index)
+	return 0, at, pass
 }

@@ -101,7 +101,7 @@ func newDraws(key uint64, weights []float64) *draws {
 // coin is a probability below 1 as a part of 2⁶⁴.
 func coin(probability float64) uint64 { return uint64(max(probability, 0) * (1 << 63) * 2) }
 
-func (d *draws) Part(pass uint64, index int) (part, at int, partPass uint64) {
+func (d *draws) choose(_ *loader.Row, pass uint64, index int) (part, at int, partPass uint64) {
 	h := mix.Hash(d.key, pass, uint64(index))
 	box, _ := bits.Mul64(h, uint64(len(d.coins)))
 	if mix.Word(h+1) < d.coins[box] {

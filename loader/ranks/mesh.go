@@ -93,7 +93,7 @@ type mistakes []error
 // check adds a *loader.OptionError unless ok.
 func (m *mistakes) check(ok bool, option string, value any, want string) {
 	if !ok {
-		*m = append(*m, &loader.OptionError{Option: option, Value: value, Want: want})
+		*m = append(*m, &loader.OptionError{Package: "ranks", Option: option, Value: value, Want: want})
 	}
 }
 

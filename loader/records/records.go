@@ -87,7 +87,7 @@ func newDataset(files []source.Source, fields []loader.Field, o Options) (*Datas
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: "records: " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: "records", Option: option, Value: value, Want: want})
 		}
 	}
 	for i, f := range layout.Written() {
@@ -125,7 +125,7 @@ func (d *Dataset) open(ctx context.Context, s source.Source) error {
 	}
 	n := data / d.options.Stride
 	if n > int64(math.MaxInt-d.Len()) {
-		return &loader.OptionError{Option: "records: files", Value: "too many records", Want: fmt.Sprintf("at most %d", math.MaxInt)}
+		return &loader.OptionError{Package: "records", Option: "files", Value: "too many records", Want: fmt.Sprintf("at most %d", math.MaxInt)}
 	}
 	d.ends = append(d.ends, d.Len()+int(n))
 	return nil

@@ -21,9 +21,9 @@ func SaveStep(folder string, step int64, rank loader.Shard, s loader.State) erro
 	var wrong error
 	switch {
 	case step < 0:
-		wrong = &loader.OptionError{Option: "step", Value: step, Want: "0 or more"}
+		wrong = &loader.OptionError{Package: "statefile", Option: "step", Value: step, Want: "0 or more"}
 	case rank.Index < 0 || rank.Index >= count:
-		wrong = &loader.OptionError{Option: "rank.Index", Value: rank.Index, Want: fmt.Sprintf("0 to %d", count-1)}
+		wrong = &loader.OptionError{Package: "statefile", Option: "rank.Index", Value: rank.Index, Want: fmt.Sprintf("0 to %d", count-1)}
 	}
 	if wrong != nil {
 		return &Error{Path: folder, Err: wrong}

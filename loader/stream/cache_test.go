@@ -185,8 +185,8 @@ func TestCacheWithoutMarks(t *testing.T) {
 func TestCacheMistakes(t *testing.T) {
 	var open atomic.Int64
 	s := stream.Cache(count(&open, 0, 5, 1), -1, nil)
-	require.ErrorContains(t, s.Err(), "stream.Cache: bytes is -1, want 0 or more")
-	require.ErrorContains(t, s.Err(), "stream.Cache: size is <nil>, want a function")
+	require.ErrorContains(t, s.Err(), "stream: Cache: bytes is -1, want 0 or more")
+	require.ErrorContains(t, s.Err(), "stream: Cache: size is <nil>, want a function")
 	require.Error(t, stream.Cache(stream.Stream[int]{}, 1, one).Err())
 	panics := stream.Cache(count(&open, 0, 5, 1), 100, func(int) int { panic(errBad) })
 	require.Len(t, values(t, panics, pass, 0), 5)

@@ -201,6 +201,6 @@ func TestLoaderTellsMistakes(t *testing.T) {
 	var open atomic.Int64
 	s := stream.Map(stream.Shuffle(count(&open, 0, 3, 2), -1), nil2(func(n int) int64 { return int64(n) }))
 	_, err := loader.NewStream(encodeNumber(s), 0, loader.Options{})
-	require.ErrorContains(t, err, "stream.Shuffle: size is -1, want 1 or more")
+	require.ErrorContains(t, err, "stream: Shuffle: size is -1, want 1 or more")
 	require.ErrorContains(t, err, "batchSize is 0")
 }

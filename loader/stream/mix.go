@@ -17,28 +17,18 @@ type Rule int
 
 const (
 	// UntilFirstEnds ends the shard where a source has no more to give.
-	UntilFirstEnds Rule = iota
+	UntilFirstEnds = Rule(quota.UntilFirstEnds)
 	// UntilAllEnded ends the shard where the last of the sources has no more to give for the
 	// first time. Until then one that has ended begins another pass, in which what shuffles
 	// does it anew. So each value comes at least once.
-	UntilAllEnded
+	UntilAllEnded = Rule(quota.UntilAllEnded)
 	// Once leaves out a source that has ended, and the others go on in their proportions. So
 	// each value comes exactly once.
-	Once
+	Once = Rule(quota.Once)
 )
 
 // String is the rule's name.
-func (r Rule) String() string {
-	switch r {
-	case UntilFirstEnds:
-		return "UntilFirstEnds"
-	case UntilAllEnded:
-		return "UntilAllEnded"
-	case Once:
-		return "Once"
-	}
-	return fmt.Sprintf("Rule(%d)", int(r))
-}
+func (r Rule) String() string { return quota.Rule(r).String() }
 
 // Source is a stream in a Mix.
 type Source[T any] struct {
@@ -115,10 +105,10 @@ func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Ste
 		m.streams = append(m.streams, s.Stream)
 	}
 	err := errors.Join(
-		check(rule >= UntilFirstEnds && rule <= Once, "Mix", "rule", rule, "UntilFirstEnds, UntilAllEnded or Once"),
+		check(quota.Rule(rule).Valid(), "Mix", "rule", rule, quota.Rules),
 		check(len(sources) > 0, "Mix", "sources", "empty", "one or more"))
 	if len(sources) > 0 {
-		err = errors.Join(err, quota.Check("stream."+name, len(sources), steps))
+		err = errors.Join(err, quota.Check("stream", name, len(sources), steps))
 	} else {
 		m.streams = []Stream[T]{{shards: 1, open: m.open}} // so that the mistake is the only one
 	}

@@ -262,7 +262,7 @@ func TestMixMistakes(t *testing.T) {
 		s    stream.Stream[int]
 		want []string
 	}{
-		{stream.Mix[int](stream.Once), []string{"stream.Mix: sources is empty"}},
+		{stream.Mix[int](stream.Once), []string{"stream: Mix: sources is empty"}},
 		{stream.Mix(stream.Rule(7), sourcesOf(&open, 1, []int{1, 1}, -1, math.NaN())...), []string{"rule is Rule(7)", "Weights[0] is -1", "Weights[1] is NaN"}},
 		{stream.Mix(stream.Once, sourcesOf(&open, 1, []int{1}, 0)...), []string{"one above 0"}},
 		{stream.MixSteps(stream.Once, nil, sourcesOf(&open, 1, []int{1}, 2)...), []string{"sources[0].Weight is 2", "steps"}},

@@ -162,11 +162,11 @@ func then[T, U any](s Stream[T], open opener[U], mistakes ...error) Stream[U] {
 
 // misuse is a mistake in an operator's argument.
 func misuse(operator, argument string, value any, want string) error {
-	name := "stream." + operator
+	option := operator
 	if argument != operator {
-		name += ": " + argument
+		option += ": " + argument
 	}
-	return &loader.OptionError{Option: name, Value: value, Want: want}
+	return &loader.OptionError{Package: "stream", Option: option, Value: value, Want: want}
 }
 
 // check is nil if ok, else what misuse returns.

@@ -269,14 +269,14 @@ func TestMistakesOfAChain(t *testing.T) {
 	end := stream.Encode(stream.Map[int, int](s, nil), nil, nil)
 	err := end.(interface{ Err() error }).Err()
 	for _, want := range []string{
-		"stream.Shuffle: size is 0, want 1 or more",
-		"stream.Take: n is -1, want 0 or more",
-		"stream.Concat: the number of shards of stream 1 is 3, want 2, as stream 0 has",
-		"stream.Stream is the zero value",
-		"stream.Filter: keep is <nil>, want a function",
-		"stream.Repeat: times is 0, want 1 or more",
-		"stream.Map: f is <nil>, want a function",
-		"stream.Encode: encode is <nil>, want a function",
+		"stream: Shuffle: size is 0, want 1 or more",
+		"stream: Take: n is -1, want 0 or more",
+		"stream: Concat: the number of shards of stream 1 is 3, want 2, as stream 0 has",
+		"stream: Stream is the zero value",
+		"stream: Filter: keep is <nil>, want a function",
+		"stream: Repeat: times is 0, want 1 or more",
+		"stream: Map: f is <nil>, want a function",
+		"stream: Encode: encode is <nil>, want a function",
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -287,10 +287,10 @@ func TestMistakesOfAChain(t *testing.T) {
 	require.Equal(t, 2, end.Shards())
 
 	none := stream.New[int](0, nil)
-	require.ErrorContains(t, none.Err(), "stream.New: shards is 0")
-	require.ErrorContains(t, none.Err(), "stream.New: open is <nil>")
-	require.ErrorContains(t, stream.FromSlice([]int{1}, 0).Err(), "stream.FromSlice: shards is 0")
-	require.ErrorContains(t, stream.FromSeqs[int](0, nil).Err(), "stream.FromSeqs: shards is 0")
+	require.ErrorContains(t, none.Err(), "stream: New: shards is 0")
+	require.ErrorContains(t, none.Err(), "stream: New: open is <nil>")
+	require.ErrorContains(t, stream.FromSlice([]int{1}, 0).Err(), "stream: FromSlice: shards is 0")
+	require.ErrorContains(t, stream.FromSeqs[int](0, nil).Err(), "stream: FromSeqs: shards is 0")
 }
 
 // What a user's reader does wrong is told.

@@ -93,7 +93,7 @@ func TestZipFailsToOpen(t *testing.T) {
 	require.Zero(t, open.Load())
 
 	s := stream.Zip(count(&open, 0, 3, 2), count(&open, 0, 3, 3), join)
-	require.ErrorContains(t, s.Err(), "stream.Zip: the number of shards of stream 1 is 3, want 2, as stream 0 has")
+	require.ErrorContains(t, s.Err(), "stream: Zip: the number of shards of stream 1 is 3, want 2, as stream 0 has")
 	good := stream.Zip(count(&open, 0, 3, 2), count(&open, 0, 3, 2), join)
 	for _, mark := range []string{"1", `{"a":null}`, `{"b":null}`, `{"a":1,"b":7}`} {
 		_, err := good.Open(ctx, pass, 0, []byte(mark))

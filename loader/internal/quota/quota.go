@@ -58,11 +58,11 @@ type Schedule struct {
 }
 
 // Check reports every mistake in the steps for a number of sources, each an
-// *loader.OptionError with the name that it is given.
-func Check(name string, sources int, steps []Step) error {
+// *loader.OptionError for the package and with the name that it is given.
+func Check(pkg, name string, sources int, steps []Step) error {
 	var errs []error
 	wrong := func(option string, value any, want string) {
-		errs = append(errs, &loader.OptionError{Option: name + option, Value: value, Want: want})
+		errs = append(errs, &loader.OptionError{Package: pkg, Option: name + option, Value: value, Want: want})
 	}
 	if len(steps) == 0 {
 		wrong("", "empty", "at least one step")
@@ -156,10 +156,10 @@ func (s *Schedule) next(from int64, shares []float64) phase {
 	p := phase{from: from, begun: make([]int64, len(shares)), due: make([]float64, len(shares))}
 	p.set(shares)
 	for i := range shares {
-		p.begun[i] = last.begun[i] + c.turns[i]
+		p.begun[i] = last.begun[i] + c.sources[i].turns
 		// What is left until the source is due, in its turns. The conversion keeps a
 		// processor from rounding once instead of twice.
-		left := float64(c.turns[i]) + last.due[i] - float64(last.shares[i]*c.time)
+		left := float64(c.sources[i].turns) + last.due[i] - float64(last.shares[i]*c.time)
 		p.due[i] = min(max(left, 0), 1)
 	}
 	return p

@@ -69,7 +69,7 @@ func TestAnyChoiceIsFoundWithoutThoseBefore(t *testing.T) {
 		steps, limits := draw(t)
 		lane := quota.Lane{Of: rapid.IntRange(0, 4).Draw(t, "lanes")}
 		lane.Number = rapid.IntRange(0, max(lane.Of-1, 0)).Draw(t, "lane")
-		require.NoError(t, quota.Check("w", len(steps[0].Weights), steps))
+		require.NoError(t, quota.Check("quota", "w", len(steps[0].Weights), steps))
 		s := quota.New(steps, lane, limits)
 		all := first(s, 300)
 		if len(all) < 300 {
@@ -226,11 +226,11 @@ func TestCheck(t *testing.T) {
 		{[]quota.Step{{Weights: []float64{1, 1}}, {Weights: []float64{1, 1}}}, "w[1].From is 0, want more than the 0"},
 		{[]quota.Step{{Weights: []float64{1, 1}}, {From: math.MaxInt64, Weights: []float64{1, 1}}}, "w[1].From"},
 	} {
-		err := quota.Check("w", 2, c.steps)
+		err := quota.Check("quota", "w", 2, c.steps)
 		require.ErrorContains(t, err, c.want)
 		require.ErrorAs(t, err, new(*loader.OptionError))
 	}
-	require.NoError(t, quota.Check("w", 2, weights(0, 5e-324)))
+	require.NoError(t, quota.Check("quota", "w", 2, weights(0, 5e-324)))
 }
 
 func BenchmarkNext(b *testing.B) {
