@@ -1,8 +1,13 @@
 package whole_test
 
 import (
+	"bufio"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,4 +81,79 @@ func TestOldRestsAreRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Place())
 	require.Equal(t, []string{"file", "file.1" + whole.Building, "file.old", "other.1" + whole.Building}, names(t, directory))
+}
+
+// What a process that was killed has left is removed by the next that builds the file, and
+// not what others are building. TestKilled is the process.
+func TestRestsOfKilledProcessesAreRemoved(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere only the age of a file tells")
+	}
+	directory := t.TempDir()
+	path := filepath.Join(directory, "file")
+	living, err := whole.Create(path)
+	require.NoError(t, err)
+	for range 5 {
+		child := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+		child.Env = append(os.Environ(), killedPath+"="+path)
+		out, err := child.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		line, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "created\n", line)
+		require.Len(t, names(t, directory), 2)
+		require.NoError(t, child.Process.Kill())
+		require.Error(t, child.Wait())
+	}
+	next, err := whole.Create(path)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{filepath.Base(living.Name()), filepath.Base(next.Name())}, names(t, directory))
+	require.NoError(t, living.Place())
+	require.NoError(t, next.Discard())
+	require.Equal(t, []string{"file"}, names(t, directory))
+}
+
+const killedPath = "LEAT_TEST_WHOLE"
+
+func TestKilled(t *testing.T) {
+	path := os.Getenv(killedPath)
+	if path == "" {
+		t.Skip("it is run by a test of several processes")
+	}
+	_, err := whole.Create(path)
+	require.NoError(t, err)
+	fmt.Println("created")
+	select {}
+}
+
+// Builders that begin while others do, and end, take none for one that was killed.
+func TestManyBuildAtOnce(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "file")
+	var building sync.WaitGroup
+	for i := range 4 {
+		building.Go(func() {
+			for k := range 100 {
+				f, err := whole.Create(path)
+				if err == nil {
+					_, err = f.WriteString("whole")
+				}
+				if err == nil && (i+k)%4 == 0 {
+					err = f.Discard()
+				} else if err == nil {
+					err = f.Place()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	building.Wait()
+	require.Equal(t, []string{"file"}, names(t, directory))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "whole", string(b))
 }
