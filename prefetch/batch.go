@@ -1,7 +1,6 @@
 package prefetch
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/leat-go/leat/device"
@@ -100,37 +99,6 @@ func (b Batch) Fields() []Field {
 
 func (w *window) field(i int) Field { return w.out.field(i, w.memory, w.host) }
 
-// UsedOn makes work submitted to stream from now on wait for the batch's copy, and
-// the next copy into its memory wait for what was submitted to stream until Release.
-// From Release on the stream may be closed. The batch's own Stream needs no UsedOn.
-//
-// A stream of another device will do where the two are peers (device.Device.PeerOf).
-// Other ones, closed ones, and more than Options.Streams.Max allows, are refused with a
-// *StreamError. UsedOn may be called while another goroutine releases the batch: it
-// takes place before that, or panics as every method of a released batch does.
-func (b Batch) UsedOn(stream *device.Stream) error {
-	w := b.use("UsedOn")
-	g := b.p.stages
-	if g.dev == nil {
-		return errors.New("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
-	}
-	w.slot.mu.Lock()
-	defer w.slot.mu.Unlock()
-	b.use("UsedOn") // again: a Release from here on waits for the lock before it ends the uses
-	err := g.usedOn(w, stream)
-	if err == nil {
-		return nil
-	}
-	if err == ErrMaxStreams {
-		err = fmt.Errorf("%w (%d)", err, g.sizes.options.Streams.Max)
-	}
-	e := &StreamError{Position: w.position(), Err: err}
-	if stream != nil {
-		e.Stream = stream.Name()
-	}
-	return e
-}
-
 // Release ends the lease. The streams that use the batch go on: its memory is overwritten
 // when they have passed the point at which Release was called. It panics if the lease has
 // ended already; of two calls at once one does.
@@ -162,7 +130,7 @@ func (p *Prefetcher) released(w *window) {
 	w.withdraw()
 	if w.slot == nil {
 		p.stages.pinned.Put(loader.Slot{ID: w.id})
-	} else if err := p.stages.handBack(w, true); err != nil {
+	} else if err := p.stages.ring.Return(w.slot, &w.usedOn, true); err != nil {
 		p.ahead.fail(fmt.Errorf("prefetch: Release: %w", err))
 	}
 	if p.ahead.life.must(life.TakeBack).Freed() {

@@ -47,8 +47,8 @@ func (b Batch) Clone() (*Clone, error) {
 // clone's.
 func (b Batch) copyTo(c *Clone) error {
 	w := b.window
-	w.slot.mu.Lock() // a Release from here on waits for the lock
-	defer w.slot.mu.Unlock()
+	w.slot.Lock() // a Release from here on waits for the lock
+	defer w.slot.Unlock()
 	if !w.lentTo(b.generation) {
 		_ = c.buffer.Close()
 		b.stale("Clone")

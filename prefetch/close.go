@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/internal/life"
+	"github.com/leat-go/leat/internal/slots"
 )
 
 // Close stops the producers, waits until the device has done with the slots, for
@@ -76,7 +77,7 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	if err := p.beforeFree.run(ctx); err != nil && ctx.Err() != nil {
 		left.Err = err
 		if left.HostSlots = g.ring == nil; g.ring != nil {
-			left.Slots = len(g.ring.slots)
+			left.Slots = g.ring.Len()
 		}
 		return left
 	} else if err != nil {
@@ -84,14 +85,14 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 	}
 	p.ahead.life.must(life.Reap)
 	if g.ring != nil {
-		for _, s := range g.ring.retire(p.orphaned) {
+		for _, s := range g.ring.Retire(p.orphaned) {
 			err := g.restOf(ctx, s)
 			if err != nil && ctx.Err() != nil {
 				left.Slots, left.Err = left.Slots+1, err
-				g.ring.keep(s)
+				g.ring.Keep(s)
 				continue
 			}
-			errs = append(errs, err, s.close())
+			errs = append(errs, err, s.Close())
 		}
 	}
 	left.Err = errors.Join(left.Err, errors.Join(errs...))
@@ -110,11 +111,11 @@ func (p *Prefetcher) reap(ctx context.Context) *CloseError {
 }
 
 // orphaned frees a slot that came back after Close, when the device is done with it.
-func (p *Prefetcher) orphaned(s *slot) {
+func (p *Prefetcher) orphaned(s *slots.Slot) {
 	p.ahead.life.must(life.Use)
 	go func() { // ends when the work does that was submitted for its batches
 		err := p.stages.restOf(context.Background(), s)
-		p.ahead.notes.keep(errors.Join(err, s.close(), p.unuse()))
+		p.ahead.notes.keep(errors.Join(err, s.Close(), p.unuse()))
 	}()
 }
 
@@ -154,7 +155,7 @@ func (g *stages) closeStreams() error {
 // closeComputes frees the compute streams that aren't the user's.
 func (g *stages) closeComputes() error {
 	var errs []error
-	for _, s := range g.computes.streams[min(1, len(g.computes.streams)):] {
+	for _, s := range g.computes.Streams[min(1, len(g.computes.Streams)):] {
 		errs = append(errs, s.Close())
 	}
 	return errors.Join(errs...)

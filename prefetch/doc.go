@@ -34,8 +34,7 @@
 //	overwrite after read   who writes waits for the last lap's reads
 //	read after filled      who reads waits for filled
 //
-// Device slots, the raw memory in front of a Transform and the results of a Map are all
-// slots, so each stage that a pipeline has is one more of them:
+// Each stage of a pipeline is one more of them:
 //
 //	pinned ──copy──▶ raw ──transform──▶ device slots ──compute──▶ results ──download──▶ host
 //
@@ -50,46 +49,30 @@
 //
 // # Words
 //
-//	slot     memory that one stream writes and others read (slot.go, reads.go, uses.go)
+//	slot     memory that one stream writes and others read (internal/slots)
+//	ring     the slots of a stage; the free ones wait for the uploader (internal/slots)
 //	window   the part of a slot for one batch; a Batch is the lease of one (window.go, batch.go)
-//	extent   how much of its layout a batch takes: rows, and the lengths of ragged fields (extent.go)
-//	feed     how batches' bytes reach a slot: today by copies from pinned buffers (pinned.go)
+//	extent   how much of its layout a batch takes: rows, and lengths of ragged fields (extent.go)
+//	feed     how batches' bytes reach a slot: today by copies from pinned buffers (feed.go)
 //	stages   all that a batch goes through, and the order of the calls (stages.go)
-//	ring     the slots, of which the free ones wait for the uploader (ring.go, watch.go)
 //	run      what works ahead: producers and the uploader (run.go, uploader.go, lookahead.go)
-//	Reader   who takes what is ahead, batch by batch (reader.go, ranges.go), and moves the
-//	         Prefetcher's place in the data (place.go)
-//
-// # Ragged fields
-//
-// A ragged field has its place in a slot at the same byte in every batch, with room for the
-// longest rows that there may be, behind all fields of one size. So all sizes are known
-// before the first batch, and a full batch travels in one copy for what is of one size and
-// one more for each ragged field, of the bytes in use. To move the ragged fields together in
-// the pinned buffer as well would save those copies, 2 µs each, and would have every offset
-// differ from batch to batch, in the reports of checkers too. Batches in neighbouring buffers
-// have gaps between what they use, and don't travel in one copy.
-//
-// Of what a Transform or a step computes, a ragged field has the lengths of one that goes in.
-// Lengths that a device works out are nothing that the host knows when it hands a batch over.
+//	Reader   who takes what is ahead, batch by batch (reader.go), and moves the Prefetcher's
+//	         place in the data (place.go)
 //
 // # Reading this package
 //
-// A sample's way, from the worker that reads it to the compute stream, in six files that
-// are best read in this order:
+// A sample's way, from the worker that reads it to the compute stream, is in six files.
+// They are best read in this order, and with this comment take twenty minutes:
 //
-//	pinned.go    Get lends a worker a pinned buffer; fill submits the copy out of it
-//	uploader.go  gathers filled batches, takes a free slot, passes windows to the reader
-//	stages.go    upload: the calls that bring batches into a slot, with or without a Transform
-//	slot.go      the two rules, each a Wait and a Record
-//	ring.go      which slot is free
-//	reader.go    Next: waits for a window, hands it over, moves the place
+//	feed.go                 Get lends a worker a pinned buffer; fill submits the copy out of it
+//	uploader.go             gathers filled batches, takes a free slot, passes windows to the reader
+//	stages.go               the calls that bring batches into a slot
+//	internal/slots/slot.go  the two rules, each a Wait and a Record
+//	internal/slots/ring.go  which slot is free
+//	reader.go               Next: waits for a window, hands it over, moves the place
 //
-// The three edges are in one table in stages.go. Then handover.go gives a batch to a compute
-// stream and takes its slot back, batch.go has the lease, uses.go the other streams that use
-// a batch, map.go the way back, lookahead.go and close.go the life of all of it. A method
-// whose name ends in Locked has a caller that holds the lock. sizes.go works out all sizes in one pure function, before any memory is
-// touched; Plan says what was decided.
+// docs/how-it-works.md says what is in the files beside them. A method whose name ends in
+// Locked has a caller that holds the lock.
 //
 // # Invariants
 //
@@ -122,14 +105,9 @@
 // With LEAT_ORDER=1 in the environment (LEAT_ORDER=1 go run .) package device/order
 // follows every copy, kernel, Record and Wait, the pipeline's and yours. A step that
 // submits to a stream which is neither the batch's own nor named by UsedOn gets an error
-// from the call that touches the batch. The error names the slot, the batch and the field,
-// both places in the code, and what to do. The bytes need not be wrong for that. A View
-// that is kept beyond its batch is found too, when the next batch is copied over it. This
-// package's tests run with LEAT_ORDER=1, and where a test leaves out one of the Waits and
-// Records the report names it.
-//
-// LEAT_ORDER looks at which memory work uses, and not at what the work writes: a Read that
-// leaves a part of a field unwritten is found with -tags invariants; see package loader.
+// from the call that touches the batch, which says what to do. A View that is kept beyond
+// its batch is found too, when the next batch is copied over it. A Read that leaves a part
+// of a field unwritten is found with -tags invariants; see package loader.
 //
 // # Life of a Prefetcher
 //
@@ -147,7 +125,7 @@
 // uploader and, with several compute streams, one for each slot that waits until it is
 // read), the pool's recycler from the first copy until Close, and a Map's stepper with a
 // waiter for each of its download streams. A host consumer's Next that waits for a Transform
-// has one more, for as long as it waits. After a Close that ran into its limit, and
-// after a Transform or a step that did not return in time, a reaper waits for the device,
-// or for that code, and frees the rest.
+// has one more, for as long as it waits. After a Close that ran into its limit, and after a
+// Transform or a step that did not return in time, a reaper waits for the device, or for
+// that code, and frees the rest.
 package prefetch

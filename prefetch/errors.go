@@ -30,6 +30,11 @@ var (
 	errPageable = errors.New("a copy from pageable memory waits for compute, beyond Options.CloseTimeout")
 )
 
+// uploadError says of which upload err is.
+func uploadError(first *loader.Filled, err error) error {
+	return fmt.Errorf("prefetch: uploading batch %d of epoch %d: %w", first.Batch, first.Epoch, err)
+}
+
 // disown hides what Next decides by in an error that isn't its own.
 func disown(err error) error {
 	if _, own := err.(*LeaseError); own || !errors.Is(err, ErrEpochEnd) && !errors.Is(err, ErrLeases) {

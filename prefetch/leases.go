@@ -26,7 +26,7 @@ func leased(windows []*window) (n int) {
 // allHeld reports whether the user holds so much that nothing more can come.
 func (g *stages) allHeld() bool {
 	if g.ring != nil {
-		return g.ring.held()
+		return g.ring.Held()
 	}
 	leased := leased(g.windows)
 	// Without any it is for the pool to say what is wrong.

@@ -31,6 +31,30 @@ type lookahead struct {
 // byNext is Next as the holder of a lookahead's turn.
 const byNext = 2
 
+// lockForNext takes the turn for a Next that closing ends. Where another call has it that is
+// no Next, it waits: for a Quiesce, which ends by itself, or a Close, of which the caller is
+// told.
+func (a *lookahead) lockForNext(ctx context.Context, closing <-chan struct{}) error {
+	for !a.turn.TryLockAs(byNext) {
+		if err := a.mayRead(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-closing:
+			return ErrClosed
+		default:
+		}
+		if a.turn.Holder() == byNext { // it may wait for long
+			return ErrBusy
+		}
+		select {
+		case <-a.turn.Opened():
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
 // alone runs f while nobody reads.
 func (a *lookahead) alone(f func() error) error {
 	if err := a.begin(); err != nil {
@@ -207,7 +231,7 @@ func (a *lookahead) pause(ctx context.Context) error {
 	}
 	a.quiet = true
 	if r := a.run; r != nil && a.stages.ring != nil {
-		a.stages.ring.stopWatching()
+		a.stages.ring.StopWatching()
 	}
 	return nil
 }
@@ -219,8 +243,8 @@ func (a *lookahead) resume() {
 	}
 	a.quiet = false
 	if r := a.run; r != nil && a.stages.ring != nil {
-		a.stages.ring.startWatching(r.ctx)
-		a.stages.ring.signal()
+		a.stages.ring.StartWatching(r.ctx)
+		a.stages.ring.Signal()
 	}
 	a.stages.calls.Unlock()
 }

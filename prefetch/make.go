@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/hold"
+	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -22,7 +23,7 @@ func newStages(dev, host *device.Device, compute *device.Stream, ld *loader.Load
 	}
 	g := &stages{sizes: z, seed: ld.Options().Seed, dev: dev, host: host, calls: hold.NewGate(), acrossEpochs: ld.Options().Epochs > 0}
 	if compute != nil {
-		g.computes = computes{streams: []*device.Stream{compute}, roundRobin: z.options.Streams.RoundRobin}
+		g.computes = slots.Computes{Streams: []*device.Stream{compute}, RoundRobin: z.options.Streams.RoundRobin}
 	}
 	if err := g.allocate(ld.Options().Workers); err != nil {
 		return nil, errors.Join(err, g.release(), g.closeComputes())
@@ -92,7 +93,7 @@ func (g *stages) allocateStreams() (err error) {
 		if err != nil {
 			return err
 		}
-		g.computes.streams = append(g.computes.streams, s)
+		g.computes.Streams = append(g.computes.Streams, s)
 	}
 	if o := &g.sizes.options; o.Timing {
 		// When a mark comes round again, as many copies have been submitted since as there
@@ -106,40 +107,39 @@ func (g *stages) allocateStreams() (err error) {
 // writes.
 func (g *stages) allocateSlots() error {
 	z, o := &g.sizes, &g.sizes.options
-	so := slotOptions{bytes: z.outStride * int64(o.BatchesPerCopy), onHost: g.dev == nil}
-	so.filled.Name, so.read.Name = "ready", "consumed"
+	so := slots.Options{Bytes: z.outStride * int64(o.BatchesPerCopy), OnHost: g.dev == nil}
+	so.Filled.Name, so.Read.Name = "ready", "consumed"
 	if g.dev != nil {
-		so.reads = z.slotReads()
+		so.Reads = z.slotReads()
 		// No BlockingSync for one compute stream, although Close waits for the reads: the
 		// device's own cost of marking such an event, 3 to 8 µs a batch on an H200, is more
 		// than what Close saves. Of several the watchers wait all the time.
-		so.read.BlockingSync = o.Streams.Compute > 1
+		so.Read.BlockingSync = o.Streams.Compute > 1
 	} else {
-		so.filled.BlockingSync = true // the consumer waits on the host
+		so.Filled.BlockingSync = true // the consumer waits on the host
 	}
-	var slots []*slot
+	var all []*slots.Slot
 	for i := range o.Depth {
-		so.id = i
-		s, err := newSlot(g.host, so)
-		slots = append(slots, s)
+		so.ID = i
+		s, err := slots.New(g.host, so)
+		all = append(all, s)
 		if err != nil {
-			g.ring = newRing(slots, 1)
+			g.ring = slots.NewRing(all, 1)
 			return err
 		}
 		for at := range int64(o.BatchesPerCopy) {
 			w := newWindow(len(g.windows), z)
-			w.slot, w.usedOn = s, make([]*device.Stream, 0, z.others)
+			w.slot, w.usedOn = s, make(slots.Uses, 0, z.others)
 			if g.dev != nil {
-				w.memory = s.memory.Slice(at*z.outStride, z.out.Size())
+				w.memory = s.Memory.Slice(at*z.outStride, z.out.Size())
 			} else {
-				w.host = s.host.Bytes()[at*z.outStride:][:z.out.Size()]
+				w.host = s.Host.Bytes()[at*z.outStride:][:z.out.Size()]
 			}
-			s.windows = append(s.windows, w)
 			g.windows = append(g.windows, w)
 		}
-		describe(s, z)
+		g.describe(s)
 	}
-	g.ring = newRing(slots, len(g.computes.streams))
+	g.ring = slots.NewRing(all, len(g.computes.Streams))
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (g *stages) allocateSlots() error {
 func (g *stages) release() error {
 	var errs []error
 	if g.ring != nil {
-		errs = append(errs, g.ring.release())
+		errs = append(errs, g.ring.Close())
 	}
 	errs = append(errs, g.closeStreams())
 	if g.pinned != nil {

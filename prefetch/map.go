@@ -88,7 +88,7 @@ func startMap(ctx context.Context, p *Prefetcher, o Output, step Step) (*mapping
 		return nil, err
 	}
 	if o.Slots == 0 {
-		o.Slots = len(g.computes.streams) + 3
+		o.Slots = len(g.computes.Streams) + 3
 	}
 	o.Fields = cloneFields(o.Fields) // the results are kept, and the caller may change theirs
 	reader, err := p.Open(ctx)
@@ -170,9 +170,9 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	compute := b.Stream()
 	i := 0
 	if len(m.results.streams) > 1 {
-		i = m.p.stages.computes.index(compute)
+		i = m.p.stages.computes.Index(compute)
 	}
-	if err := poisonMemory(compute, r.slot.memory); err != nil {
+	if err := poisonMemory(compute, r.slot.Memory); err != nil {
 		return err
 	}
 	out := r.fields(m.p.stages.seed)

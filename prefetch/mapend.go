@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
+	"github.com/leat-go/leat/internal/slots"
 )
 
 // stop joins the stepper and takes back what is under way. What was submitted goes
@@ -76,8 +77,8 @@ func (m *mapping) drop(ctx context.Context) {
 		if err := m.collect(ctx); err != nil { // the waiters use it yet
 			return err
 		}
-		for _, s := range append(append([]*device.Stream(nil), p.stages.computes.streams...), d.streams...) {
-			if err := rest(ctx, s); err != nil {
+		for _, s := range append(append([]*device.Stream(nil), p.stages.computes.Streams...), d.streams...) {
+			if err := slots.Rest(ctx, s); err != nil {
 				return err
 			}
 		}

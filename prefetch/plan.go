@@ -81,8 +81,8 @@ func makePlan(g *stages, ld *loader.Loader) Plan {
 	if g.dev != nil {
 		plan.Device, plan.DeviceNotes = g.dev.String(), g.dev.Notes()
 		plan.Depth, plan.DeviceBytes = o.Depth, z.slots
-		plan.BatchesPerCopy, plan.ComputeStreams = o.BatchesPerCopy, len(g.computes.streams)
-		if n := len(g.computes.streams); n > 1 {
+		plan.BatchesPerCopy, plan.ComputeStreams = o.BatchesPerCopy, len(g.computes.Streams)
+		if n := len(g.computes.Streams); n > 1 {
 			plan.Goroutines += o.Depth // who watch the slots
 		}
 		if plan.Depth == 1 {

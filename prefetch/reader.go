@@ -30,27 +30,6 @@ type Reader struct {
 	returned time.Time // when Next last returned a batch
 }
 
-// Open begins to read the rest of the current epoch. The contexts that samples are read
-// under have ctx's values but don't end with it: to stop a wait, cancel Next's ctx. The
-// caller owns the Reader until Close; a second one at the same time is ErrBusy.
-func (p *Prefetcher) Open(ctx context.Context) (*Reader, error) {
-	a := &p.ahead
-	if err := a.begin(); err != nil {
-		return nil, err
-	}
-	defer a.turn.Unlock()
-	r := &Reader{p: p, ahead: a, closing: make(chan struct{}), ended: make(chan struct{})}
-	if err := a.ensureRun(ctx); err != nil {
-		a.life.must(life.EndRead)
-		if e, ok := err.(again); ok {
-			return nil, e.error
-		}
-		return nil, a.notes.news(err)
-	}
-	r.epoch = a.place.at().Epoch
-	return r, nil
-}
-
 // Next returns the next batch, which the caller owns until Release. Behind the
 // epoch's last batch it returns ErrEpochEnd, and from then on. If the caller holds
 // every slot it returns a *LeaseError at once, and if ctx ends its cause: then nothing
@@ -89,10 +68,8 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 		return Batch{}, r.err
 	default:
 	}
-	if !a.turn.TryLockAs(byNext) {
-		if err := r.waitForTurn(ctx); err != nil {
-			return Batch{}, err
-		}
+	if err := a.lockForNext(ctx, r.closing); err != nil {
+		return Batch{}, err
 	}
 	defer a.turn.Unlock()
 	if r.err != nil {
@@ -116,71 +93,23 @@ func (r *Reader) next(ctx context.Context, wait bool) (Batch, error) {
 	return Batch{}, r.err
 }
 
-// waitForTurn takes the turn from a call that has it and is no Next: a Quiesce, which ends by
-// itself, or a Close, of which the caller is told.
-func (r *Reader) waitForTurn(ctx context.Context) error {
-	a := r.ahead
-	for !a.turn.TryLockAs(byNext) {
-		if err := a.mayRead(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-r.closing:
-			return ErrClosed
-		default:
-		}
-		if a.turn.Holder() == byNext { // it may wait for long
-			return ErrBusy
-		}
-		select {
-		case <-a.turn.Opened():
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
-// receive waits for the next batch of the epoch, and gives it to the user. It starts a run
-// if there is none: the last reader may have left at the place where its run was over.
+// receive waits for the next batch of the epoch, and gives it to the user.
 func (r *Reader) receive(ctx context.Context, wait bool) (*window, error) {
-	a := r.ahead
 	for started := false; ; {
-		if err := a.mayRead(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil, again{err}
-			}
+		if err := r.needRun(ctx, &started); err != nil {
 			return nil, err
-		}
-		if a.run == nil {
-			if started || r.epoch != a.place.at().Epoch || a.place.finished() {
-				return nil, errEpochOver
-			}
-			if err := a.ensureRun(ctx); err != nil {
-				return nil, err
-			}
-			started = true
 		}
 		w, err := r.wait(ctx, wait)
-		switch {
-		case err == nil:
+		switch err {
+		case nil:
 			return w, r.deliver(ctx, w)
-		case err == errRunOver:
-			if err := a.stop(); err != nil {
-				return nil, err
-			}
-		case err != errEpochOver:
+		case errRunOver:
+			err = r.ahead.stop()
+		case errEpochOver:
+			err = r.endEpoch()
+		}
+		if err != nil {
 			return nil, err
-		case a.run.epoch <= r.epoch: // an earlier epoch's end, which the last reader left in the run
-		case r.begun || a.place.at() == loader.Cursor{Epoch: r.epoch}:
-			r.epochEnded, r.epochEnd = true, a.run.at
-			r.move(r.epochEnd)
-			return nil, err
-		default: // nobody knew that the cursor was behind the last of the samples
-			a.place.move(a.run.at)
-			r.epoch = a.run.epoch
-			if a.place.finished() {
-				return nil, err
-			}
 		}
 	}
 }
@@ -196,9 +125,7 @@ func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 	now := from
 	w, err, there := a.run.poll()
 	if !there {
-		a.run.batches.Attended(true)
 		w, err = a.run.next(ctx, r.closing, a.closed)
-		a.run.batches.Attended(false)
 		now = time.Now()
 	}
 	if !there || len(a.run.waits) > 0 {
@@ -208,14 +135,6 @@ func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 		r.returned = now
 	}
 	return w, err
-}
-
-// endBody counts the time since the last batch as the user's.
-func (r *Reader) endBody(now time.Time) {
-	if !r.returned.IsZero() {
-		r.ahead.stages.counters.body.Add(int64(now.Sub(r.returned)))
-		r.returned = time.Time{}
-	}
 }
 
 // deliver gives a batch to the user.
@@ -232,15 +151,12 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 	if g.dev == nil && w.slot != nil {
 		r.returned = time.Now() // it may have waited for the transform
 	}
-	if err := w.isolate(g.sizes.out); err != nil {
-		return joined(err, g.discard(w))
-	}
 	if _, err := a.life.step(life.Lend); err != nil { // Close was faster
 		return joined(err, g.discard(w))
 	}
 	w.step(life.Deliver)
 	if w.slot != nil {
-		w.slot.delivered()
+		w.slot.Delivered()
 	}
 	g.counters.delivered(w)
 	after := a.place.claim.Normalize(w.batch.After)
@@ -255,58 +171,4 @@ func (r *Reader) move(after loader.Cursor) {
 	if !r.forMap {
 		r.ahead.place.move(after)
 	}
-}
-
-// Close ends the reading, and a Next that waits: it returns ErrClosed. What was read ahead
-// is kept for the next reader. Batches not released stay valid. A call during another
-// waits for it and returns its error, one after it returns nil.
-func (r *Reader) Close() error { return r.close(false) }
-
-// close is Close; cancelled says that the producers are to stop.
-func (r *Reader) close(cancelled bool) error {
-	return r.closeOnce.Do(func() error {
-		defer r.ahead.life.must(life.EndRead)
-		return r.stop(cancelled)
-	})
-}
-
-// stop is close that lets nobody else in yet.
-func (r *Reader) stop(cancelled bool) error {
-	a := r.ahead
-	close(r.closing)
-	a.turn.Lock()
-	defer a.turn.Unlock()
-	r.endBody(time.Now())
-	failed := r.err != nil && r.err != errEpochOver
-	if r.err == nil {
-		r.err = ErrClosed
-	}
-	close(r.ended)
-	if !cancelled && !failed && r.leavesMore() {
-		return nil // the run goes on for the next reader
-	}
-	return unlessTold(a.stop(), r.err)
-}
-
-// leavesMore reports whether there is a run that a next reader goes on with: it stands at
-// the cursor, and has more to give. The caller holds ahead.turn.
-func (r *Reader) leavesMore() bool {
-	a := r.ahead
-	switch {
-	case a.run == nil || a.run.over || a.place.finished():
-		return false
-	case r.err == errEpochOver && !a.stages.acrossEpochs:
-		return false // it ends with the epoch
-	}
-	return a.run.at == a.place.at() // another place is behind results of a Map that nobody got
-}
-
-// unlessTold is err, or nil if it is a stage that hangs and the user has been told so.
-func unlessTold(err, told error) error {
-	_, stuck := err.(*loader.StuckError)
-	_, known := told.(*loader.StuckError)
-	if stuck && known {
-		return nil
-	}
-	return err
 }

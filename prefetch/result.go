@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -56,7 +57,7 @@ type Result struct {
 // A result is what a step writes: one more slot, which compute writes and the download's
 // stream reads into pinned memory.
 type result struct {
-	slot *slot
+	slot *slots.Slot
 	like likes // what its fields have of the batch's
 	host *device.HostBuffer
 
@@ -76,11 +77,11 @@ type result struct {
 func newResult(dev *device.Device, l *loader.Layout, like likes, id int, w *device.Witness) (*result, error) {
 	r := &result{like: like, extent: newExtent(l), asked: make([]bool, len(l.Fields()))}
 	var err error
-	if r.slot, err = newSlot(dev, slotOptions{id: id, bytes: l.Size(), reads: 1, filled: device.EventOptions{Name: "written"},
-		read: device.EventOptions{Name: "fetched", BlockingSync: true, Witness: w}}); err != nil {
+	if r.slot, err = slots.New(dev, slots.Options{ID: id, Bytes: l.Size(), Reads: 1, Filled: device.EventOptions{Name: "written"},
+		Read: device.EventOptions{Name: "fetched", BlockingSync: true, Witness: w}}); err != nil {
 		return r, err
 	}
-	r.slot.describe(describeFields(fmt.Sprintf("result %d", id), l))
+	r.slot.Describe(describeFields(fmt.Sprintf("result %d", id), l))
 	if r.host, err = dev.AllocHost(l.Size(), device.HostOptions{}); err != nil {
 		return r, err
 	}
@@ -89,7 +90,7 @@ func newResult(dev *device.Device, l *loader.Layout, like likes, id int, w *devi
 }
 
 func (r *result) release() error {
-	err := r.slot.close()
+	err := r.slot.Close()
 	if r.host != nil {
 		err = errors.Join(err, r.host.Close())
 	}
@@ -98,34 +99,34 @@ func (r *result) release() error {
 
 // fetch submits the download of what compute's work so far has written.
 func (r *result) fetch(compute, download *device.Stream) error {
-	if err := r.slot.endWrite(compute); err != nil {
+	if err := r.slot.EndWrite(compute); err != nil {
 		return err
 	}
-	if err := r.slot.beginRead(download); err != nil {
+	if err := r.slot.BeginRead(download); err != nil {
 		return err
 	}
 	err := r.extent.copy(func(offset, bytes int64) error {
-		return download.CopyD2H(r.host.Bytes()[offset:offset+bytes], r.slot.memory.Slice(offset, bytes))
+		return download.CopyD2H(r.host.Bytes()[offset:offset+bytes], r.slot.Memory.Slice(offset, bytes))
 	})
 	if err != nil {
 		return err
 	}
-	return r.slot.endRead(download)
+	return r.slot.EndRead(download)
 }
 
 // arrived waits on the host until the download is done. Then the result is the host's:
 // nothing on the device need be waited for before it is written again.
 func (r *result) arrived(w *device.Witness) error {
-	if err := r.slot.rest(context.Background()); err != nil {
+	if err := r.slot.Rest(context.Background()); err != nil {
 		return err
 	}
-	r.slot.renew()
-	return errors.Join(w.HostAtRest(r.host.Bytes()), w.AtRest(r.slot.memory))
+	r.slot.Renew()
+	return errors.Join(w.HostAtRest(r.host.Bytes()), w.AtRest(r.slot.Memory))
 }
 
 // fields is where a step writes.
 func (r *result) fields(seed uint64) Fields {
-	return Fields{extent: r.extent, memory: r.slot.memory, at: r.at, seed: seed, asked: r.asked}
+	return Fields{extent: r.extent, memory: r.slot.Memory, at: r.at, seed: seed, asked: r.asked}
 }
 
 // set takes b as the batch whose result this lap is.

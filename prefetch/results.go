@@ -35,7 +35,7 @@ func newResults(g *stages, o Output) (*results, error) {
 	}
 	streams := 1
 	if o.AsFinished {
-		streams = len(g.computes.streams)
+		streams = len(g.computes.Streams)
 	}
 	for range streams {
 		s, err := g.dev.NewStream(device.StreamOptions{Name: "download"})

@@ -63,7 +63,7 @@ func startRun(ctx context.Context, g *stages, claim loader.Claim, at loader.Curs
 	r.items = make(chan *window, 2*len(g.windows)+1) // before each there may be an epoch's end
 	r.drained = newDrained()
 	if g.ring != nil {
-		g.ring.startWatching(r.ctx)
+		g.ring.StartWatching(r.ctx)
 	}
 	go r.uploadAll() // ends when the loader does or r.ctx; join waits for it
 	return r
@@ -88,7 +88,7 @@ func (r *run) join(limits *limits) error {
 		case w, ok := <-r.items:
 			if !ok {
 				if r.stages.ring != nil {
-					r.stages.ring.stopWatching()
+					r.stages.ring.StopWatching()
 				}
 				return nil
 			}
@@ -144,6 +144,8 @@ func (l *limits) end() {
 // closed. At an epoch's end the error is errEpochOver, behind all that the run gives
 // errRunOver.
 func (r *run) next(ctx context.Context, closing, closed <-chan struct{}) (*window, error) {
+	r.batches.Attended(true)
+	defer r.batches.Attended(false)
 	select {
 	case w, ok := <-r.items:
 		return r.interpret(w, ok)

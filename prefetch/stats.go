@@ -213,7 +213,7 @@ func (p *Prefetcher) Stats() Stats {
 		s.Device = g.dev.Name()
 	}
 	if g.ring != nil {
-		s.Free = g.ring.len()
+		s.Free = g.ring.Free()
 	}
 	s.TimedUploads, s.CopyTime, s.WaitCopy = g.timeline.Measured()
 	p.ahead.mu.Lock()

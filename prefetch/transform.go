@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -87,7 +88,7 @@ type transforming struct {
 	sizes   *sizes
 	seed    uint64
 	stream  *device.Stream
-	raws    []*slot // none for a host consumer, whose pinned buffers are raw
+	raws    []*slots.Slot // none for a host consumer, whose pinned buffers are raw
 	nextRaw int
 	asked   []bool // which fields of the batch coming out Apply has asked for
 	// scratch is nil without Transform.Scratch.
@@ -109,37 +110,37 @@ func newTransforming(dev *device.Device, t Transform, z *sizes, seed uint64, raw
 		}
 	}
 	for i := 0; raw && i < raws; i++ {
-		s, err := newSlot(dev, slotOptions{id: i, bytes: z.stride * int64(z.options.BatchesPerCopy), reads: 1,
-			filled: device.EventOptions{Name: "filled"}, read: device.EventOptions{Name: "read"}})
+		s, err := slots.New(dev, slots.Options{ID: i, Bytes: z.stride * int64(z.options.BatchesPerCopy), Reads: 1,
+			Filled: device.EventOptions{Name: "filled"}, Read: device.EventOptions{Name: "read"}})
 		made.raws = append(made.raws, s)
 		if err != nil {
 			return made, err
 		}
-		s.describe(describeFields(fmt.Sprintf("the transform's raw slot %d", i), z.in))
+		s.Describe(describeFields(fmt.Sprintf("the transform's raw slot %d", i), z.in))
 	}
 	return made, nil
 }
 
 // next is the raw slot whose turn it is. Two in turn suffice without asking whether it is
 // free: the copy waits for that on the device.
-func (t *transforming) next() *slot {
+func (t *transforming) next() *slots.Slot {
 	s := t.raws[t.nextRaw]
 	t.nextRaw = (t.nextRaw + 1) % len(t.raws)
 	return s
 }
 
 // apply submits the transform of so many batches, which lie in raw one behind the other,
-// into the slot's windows, and counts in done those that it was done to.
-func (t *transforming) apply(to *slot, raw device.View, batches int, done *int) error {
+// into the windows on to, and counts in done those that it was done to.
+func (t *transforming) apply(to device.View, windows []*window, raw device.View, done *int) error {
 	z := t.sizes
-	for i, w := range to.windows[:batches] {
+	for i, w := range windows {
 		in := Fields{extent: w.in, at: w.position(), seed: t.seed, memory: raw.Slice(int64(i)*z.stride, z.in.Size())}
 		out := in
 		out.extent, out.scratch = w.out, t.scratch
 		if t.scratch != nil {
 			t.scratch.extent.follow(w.in, z.scratchLike)
 		}
-		out.memory = to.memory.Slice(int64(i)*z.outStride, z.out.Size())
+		out.memory = to.Slice(int64(i)*z.outStride, z.out.Size())
 		clear(t.asked)
 		out.asked = t.asked
 		if err := t.poison(out); err != nil {
@@ -164,7 +165,7 @@ func (t *transforming) apply(to *slot, raw device.View, batches int, done *int) 
 // where the batch was discarded and nobody waits for it.
 func (t *transforming) rest(ctx context.Context) error {
 	for _, s := range t.raws {
-		if err := s.rest(ctx); err != nil {
+		if err := s.Rest(ctx); err != nil {
 			return err
 		}
 	}
@@ -174,7 +175,7 @@ func (t *transforming) rest(ctx context.Context) error {
 func (t *transforming) release() error {
 	var errs []error
 	for _, s := range t.raws {
-		errs = append(errs, s.close())
+		errs = append(errs, s.Close())
 	}
 	if t.scratch != nil {
 		errs = append(errs, t.scratch.buffer.Close())

@@ -1,10 +1,43 @@
 package prefetch
 
 import (
-	"slices"
+	"errors"
+	"fmt"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/slots"
 )
+
+// UsedOn makes work submitted to stream from now on wait for the batch's copy, and
+// the next copy into its memory wait for what was submitted to stream until Release.
+// From Release on the stream may be closed. The batch's own Stream needs no UsedOn.
+//
+// A stream of another device will do where the two are peers (device.Device.PeerOf).
+// Other ones, closed ones, and more than Options.Streams.Max allows, are refused with a
+// *StreamError. UsedOn may be called while another goroutine releases the batch: it
+// takes place before that, or panics as every method of a released batch does.
+func (b Batch) UsedOn(stream *device.Stream) error {
+	w := b.use("UsedOn")
+	g := b.p.stages
+	if g.dev == nil {
+		return errors.New("prefetch: UsedOn: the batch is in host memory, and no stream orders its reuse")
+	}
+	w.slot.Lock()
+	defer w.slot.Unlock()
+	b.use("UsedOn") // again: a Release from here on waits for the lock before it ends the uses
+	err := g.usedOn(w, stream)
+	if err == nil {
+		return nil
+	}
+	if err == slots.ErrUses {
+		err = fmt.Errorf("%w (%d)", ErrMaxStreams, g.sizes.options.Streams.Max)
+	}
+	e := &StreamError{Position: w.position(), Err: err}
+	if stream != nil {
+		e.Stream = stream.Name()
+	}
+	return e
+}
 
 // usedOn is UsedOn; the caller holds the slot's lock.
 func (g *stages) usedOn(w *window, stream *device.Stream) error {
@@ -13,46 +46,11 @@ func (g *stages) usedOn(w *window, stream *device.Stream) error {
 		return errNoStream
 	case stream == w.stream:
 		return nil
-	case g.computes.index(stream) >= 0:
-		_, err := w.slot.beginWholeRead(stream)
-		return err
+	case g.computes.Index(stream) >= 0:
+		return w.slot.UseWholeLocked(stream)
 	case !g.dev.PeerOf(stream.Device()):
 		return &device.Error{Op: "UsedOn", Device: g.dev.Name(), Err: device.ErrUnsupported,
 			Hint: stream.Device().Name() + " is no peer of it: copy through host memory"}
 	}
-	return w.usedBy(stream)
-}
-
-// usedBy makes a stream wait for the batch; its use ends with the batch's own. It waits
-// for each batch anew, which also tells whether there still is such a stream. The caller
-// holds the slot's lock.
-func (w *window) usedBy(stream *device.Stream) error {
-	again := slices.Contains(w.usedOn, stream)
-	if !again && len(w.usedOn) == cap(w.usedOn) {
-		return ErrMaxStreams
-	}
-	r, err := w.slot.beginReadLocked(stream)
-	switch {
-	case err != nil:
-		return err
-	case again:
-		r.unrecorded-- // it ends once
-	default:
-		w.usedOn = append(w.usedOn, stream)
-	}
-	return nil
-}
-
-// endUses marks in the streams of a batch's UsedOn where its use ends. The newest Record
-// of an event covers the older ones of the same stream, and the stream may be closed from
-// here on. The caller holds the slot's lock.
-func (w *window) endUses() error {
-	var first error
-	for _, stream := range w.usedOn {
-		if err := w.slot.endReadLocked(w.slot.reads.by(stream)); err != nil && first == nil {
-			first = err
-		}
-	}
-	w.usedOn = w.usedOn[:0]
-	return first
+	return w.slot.UseLocked(&w.usedOn, stream)
 }

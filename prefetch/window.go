@@ -6,6 +6,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
+	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -22,11 +23,12 @@ type window struct {
 	word    atomic.Uint64
 	history history
 
-	slot   *slot              // nil for a pinned buffer
+	slot   *slots.Slot        // nil for a pinned buffer
 	pinned *pinnedpool.Buffer // the pinned buffer, else nil
 	memory device.View        // where the batch is; empty for a host consumer
 	host   []byte             // where it is for a host consumer, else nil
 	lent   lent
+	mark   int // in the timeline, of the copy of its batch
 
 	// The batch that is in it.
 	batch       loader.Filled
@@ -35,7 +37,7 @@ type window struct {
 	in, out     *extent               // of batch, as the loader filled it and as it is delivered
 	like        likes                 // what out has of in, where they are two
 	stream      *device.Stream        // the compute stream that the batch was given to
-	usedOn      []*device.Stream      // the streams of UsedOn; guarded by the slot's lock
+	usedOn      slots.Uses            // the streams of UsedOn; guarded by the slot's lock
 }
 
 // newWindow makes a window for batches of these sizes.
@@ -46,6 +48,12 @@ func newWindow(id int, z *sizes) *window {
 		w.out = newExtent(z.out)
 	}
 	return w
+}
+
+// windowsOf are the windows on a slot of the ring.
+func (g *stages) windowsOf(s *slots.Slot) []*window {
+	n := g.sizes.options.BatchesPerCopy
+	return g.windows[s.ID*n:][:n]
 }
 
 const (

@@ -50,6 +50,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"kernels":        {"device/cpu", "device/cuda", "loader", "pinnedpool", "prefetch"},
 		"pinnedpool":     {"device/cpu", "device/cuda", "loader", "kernels", "prefetch"},
 		"prefetch":       {"device/cuda", "device/auto", "prefetch/capture", "prefetch/chain", "prefetch/group"},
+		"internal/slots": {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"prefetch/chain": {"device/cuda", "device/auto"},
 		"prefetch/group": {"device/cuda", "device/auto", "prefetch/chain"},
 

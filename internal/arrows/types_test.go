@@ -62,11 +62,16 @@ func fields(s *types.Struct) int {
 	return n
 }
 
-// A type of package prefetch is small enough to be read in one go.
+// A type of package prefetch, or of the slots below it, is small enough to be read in one go.
 func TestTypesOfPrefetchAreSmall(t *testing.T) {
+	require.Greater(t, smallTypes(t, "prefetch"), 20)
+	require.Positive(t, smallTypes(t, "internal/slots"))
+}
+
+// smallTypes is how many structs a package has, all of whose types are small.
+func smallTypes(t *testing.T, pkg string) (structs int) {
 	const mostFields, mostMethods = 20, 25
-	scope := typed(t, "prefetch").Scope()
-	structs := 0
+	scope := typed(t, pkg).Scope()
 	for _, name := range scope.Names() {
 		of, ok := scope.Lookup(name).(*types.TypeName)
 		if !ok {
@@ -79,5 +84,5 @@ func TestTypesOfPrefetchAreSmall(t *testing.T) {
 			require.LessOrEqual(t, fields(s), mostFields, "fields of %s", name)
 		}
 	}
-	require.Greater(t, structs, 20)
+	return structs
 }

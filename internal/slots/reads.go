@@ -1,7 +1,6 @@
-package prefetch
+package slots
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,15 +21,6 @@ type read struct {
 	over       bool          // done was seen to be complete
 }
 
-// rest waits until the stream is behind the read. If its end could not be recorded it
-// waits for all of the stream's work, or of the device's where the stream is closed.
-func (r *read) rest(ctx context.Context) error {
-	if r.unrecorded == 0 {
-		return r.unlessEnded(r.done.Synchronize(ctx))
-	}
-	return r.unlessEnded(rest(ctx, r.stream))
-}
-
 // unfinished reports whether the stream may still be at work. If the query fails, the read
 // counts as ended: the work that is submitted next will tell the error.
 func (r *read) unfinished() bool {
@@ -42,18 +32,6 @@ func (r *read) unfinished() bool {
 		r.over = done || err != nil
 	}
 	return !r.over
-}
-
-// rest waits for all work of a stream, or of its device where the stream is closed.
-func rest(ctx context.Context, s *device.Stream) error {
-	err := s.Synchronize(ctx)
-	if errors.Is(err, device.ErrInvalid) {
-		err = s.Device().Synchronize(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("stream %q: %w", s.Name(), err)
-	}
-	return nil
 }
 
 // unlessEnded is err, or nil if it says that a peer is closed: its work has ended too.
@@ -174,4 +152,19 @@ func (rs *reads) close() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// isRead reports whether the streams have done with the last lap.
+func (s *Slot) isRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads.over()
+}
+
+// isReadByOthers reports whether the streams of uses have done with the last lap. It asks
+// nothing of the device where there were none.
+func (s *Slot) isReadByOthers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads.othersOver()
 }

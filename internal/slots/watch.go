@@ -1,4 +1,4 @@
-package prefetch
+package slots
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 // A watch waits on the host until slots are read: a goroutine for each slot, which sleeps
 // while nobody asks.
 type watch struct {
-	asked []chan *slot // by the slot's number; it holds one
+	asked []chan *Slot // by the slot's number; it holds one
 	stop  context.CancelFunc
 	group sync.WaitGroup
 }
@@ -18,13 +18,13 @@ func (w *watch) start(ctx context.Context, slots int, read func()) {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.asked = w.asked[:0]
 	for range slots {
-		asked := make(chan *slot, 1)
+		asked := make(chan *Slot, 1)
 		w.asked = append(w.asked, asked)
 		w.group.Go(func() {
 			for {
 				select {
 				case s := <-asked:
-					_ = s.rest(ctx) // an error is told by the work that is submitted next
+					_ = s.Rest(ctx) // an error is told by the work that is submitted next
 					read()
 				case <-ctx.Done():
 					return
@@ -35,9 +35,9 @@ func (w *watch) start(ctx context.Context, slots int, read func()) {
 }
 
 // ask has read called when s is read.
-func (w *watch) ask(s *slot) {
+func (w *watch) ask(s *Slot) {
 	select {
-	case w.asked[s.id] <- s:
+	case w.asked[s.ID] <- s:
 	default: // it is asked already
 	}
 }
@@ -48,17 +48,17 @@ func (w *watch) end() {
 	w.group.Wait()
 }
 
-// startWatching has the ring watched, if that is needed, until ctx ends.
-func (r *ring) startWatching(ctx context.Context) {
+// StartWatching has the ring watched, if that is needed, until ctx ends.
+func (r *Ring) StartWatching(ctx context.Context) {
 	if r.watch != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.watch.start(ctx, len(r.slots), r.signal)
+		r.watch.start(ctx, len(r.slots), r.Signal)
 	}
 }
 
-// stopWatching joins who watches.
-func (r *ring) stopWatching() {
+// StopWatching joins who watches.
+func (r *Ring) StopWatching() {
 	if r.watch != nil {
 		r.watch.end()
 	}
