@@ -18,7 +18,7 @@ import (
 var scale = &device.Kernel{
 	Name: "scale",
 	Go: func(a *device.Args) {
-		x, factor := device.Elements[float32](a, 0), a.F32(1)
+		x, factor := device.Elements[float32](a, 0), a.Float32(1)
 		for i := range x {
 			x[i] *= factor
 		}
@@ -46,7 +46,7 @@ func ExampleStream_Launch() {
 	check(stream.CopyH2D(x.View(), host.Bytes()))
 	launch := device.Launch{Kernel: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{4, 1, 1}}
 	x.View().InOut(&launch.Args) // the kernel reads x and writes it
-	launch.Args.Float32(10)
+	launch.Args.AddFloat32(10)
 	check(stream.Launch(&launch)) // returns at once
 	check(stream.CopyD2H(host.Bytes(), x.View()))
 	check(stream.Synchronize(context.Background()))
@@ -224,7 +224,7 @@ func ExampleDevice_RegisterHost() {
 	check(err)
 	launch := device.Launch{Kernel: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{4, 1, 1}}
 	v.InOut(&launch.Args)
-	launch.Args.Float32(0.5)
+	launch.Args.AddFloat32(0.5)
 	check(stream.Launch(&launch))
 	check(stream.Synchronize(context.Background()))
 	fmt.Println(values)
@@ -289,7 +289,7 @@ func ExampleStream_Capture() {
 		return func() error {
 			launch := device.Launch{Kernel: scale, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 			x.View().InOut(&launch.Args)
-			launch.Args.Float32(factor)
+			launch.Args.AddFloat32(factor)
 			return errors.Join(stream.CopyH2D(x.View(), host.Bytes()), stream.Launch(&launch), stream.CopyD2H(host.Bytes(), x.View()))
 		}
 	}

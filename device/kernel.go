@@ -15,7 +15,7 @@ import (
 //
 // The Go function does the whole launch, all blocks and all threads, in the stream's
 // order and on one goroutine. It reads its arguments by number, memory with Elements or
-// Args.Bytes and scalars with Args.I32, Args.F32 and so on, and must neither keep the
+// Args.Bytes and scalars with Args.Int32, Args.Float32 and so on, and must neither keep the
 // memory nor call a device. A panic in it is a fault of the device, as an illegal
 // address is on a GPU.
 //
@@ -44,9 +44,9 @@ type Launch = driver.Launch
 
 // Args are a kernel's arguments, in the order of the PTX entry point's parameters. The
 // zero value is empty. View.In, View.Out and View.InOut append memory, an address of 8
-// bytes in PTX; Uint32, Int32, Float32, Uint64 and Int64 append a scalar. There are at
-// most 24, and Reset empties the list. The Go function reads argument i with Bytes, U32,
-// I32, F32, U64 or I64, or with Elements.
+// bytes in PTX; AddUint32, AddInt32, AddFloat32, AddUint64 and AddInt64 append a scalar.
+// There are at most 24, and Reset empties the list. The Go function reads argument i with
+// Bytes, Uint32, Int32, Float32, Uint64 or Int64, or with Elements.
 type Args = driver.Args
 
 // RegisterModule makes m known to the devices opened from now on, and returns it.
@@ -75,7 +75,7 @@ func (v View) Out(a *Args)   { v.argument(a, driver.Out) }
 func (v View) InOut(a *Args) { v.argument(a, driver.InOut) }
 
 func (v View) argument(a *Args, access driver.Access) {
-	a.Memory(v.addr, v.bytes, access)
+	a.AddMemory(v.addr, v.bytes, access)
 	if v.bytes == 0 {
 		return
 	}

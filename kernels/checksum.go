@@ -26,7 +26,7 @@ func Checksum(s *device.Stream, out, in device.View) error {
 	grid(&l, (in.Size()+7)/8)
 	out.InOut(&l.Args)
 	in.In(&l.Args)
-	l.Args.Int64(in.Size())
+	l.Args.AddInt64(in.Size())
 	return s.Launch(&l)
 }
 

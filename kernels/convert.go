@@ -37,7 +37,7 @@ func Convert(s *device.Stream, out, in device.View, to, from dtype.Type) error {
 	grid(&l, n)
 	out.Out(&l.Args)
 	in.In(&l.Args)
-	l.Args.Int64(n)
+	l.Args.AddInt64(n)
 	return s.Launch(&l)
 }
 

@@ -74,19 +74,19 @@ func Crop(s *device.Stream, out, in device.View, p CropParams) error {
 	rows(&l, int64(p.OutHeight)*int64(p.OutWidth)*int64(p.PixelBytes), n)
 	out.Out(&l.Args)
 	in.In(&l.Args)
-	l.Args.Int64(n)
+	l.Args.AddInt64(n)
 	for _, v := range [...]int{p.Height, p.Width, p.OutHeight, p.OutWidth, p.PixelBytes, p.Pad} {
-		l.Args.Int32(int32(v))
+		l.Args.AddInt32(int32(v))
 	}
 	centre := uint32(0)
 	if p.Centre {
 		centre = 1
 	}
-	l.Args.Uint32(centre)
-	l.Args.Uint64(p.flipBelow())
-	l.Args.Uint64(p.Seed)
-	l.Args.Uint64(p.Epoch)
-	l.Args.Uint64(p.Position)
+	l.Args.AddUint32(centre)
+	l.Args.AddUint64(p.flipBelow())
+	l.Args.AddUint64(p.Seed)
+	l.Args.AddUint64(p.Epoch)
+	l.Args.AddUint64(p.Position)
 	return s.Launch(&l)
 }
 
@@ -148,14 +148,14 @@ func (p *CropParams) check(s *device.Stream, out, in device.View) (n int64, err 
 
 var crop = &device.Kernel{Name: "crop", Module: module, Go: func(a *device.Args) {
 	p := CropParams{
-		Height: int(a.I32(3)), Width: int(a.I32(4)), OutHeight: int(a.I32(5)), OutWidth: int(a.I32(6)),
-		PixelBytes: int(a.I32(7)), Pad: int(a.I32(8)), Centre: a.U32(9) != 0,
-		FlipProbability: float64(a.U64(10)) / (1 << 32),
-		Seed:            a.U64(11), Epoch: a.U64(12), Position: a.U64(13),
+		Height: int(a.Int32(3)), Width: int(a.Int32(4)), OutHeight: int(a.Int32(5)), OutWidth: int(a.Int32(6)),
+		PixelBytes: int(a.Int32(7)), Pad: int(a.Int32(8)), Centre: a.Uint32(9) != 0,
+		FlipProbability: float64(a.Uint64(10)) / (1 << 32),
+		Seed:            a.Uint64(11), Epoch: a.Uint64(12), Position: a.Uint64(13),
 	}
 	out, in := a.Bytes(0), a.Bytes(1)
 	inImage, outImage := p.Height*p.Width*p.PixelBytes, p.OutHeight*p.OutWidth*p.PixelBytes
-	for i := range int(a.I64(2)) {
+	for i := range int(a.Int64(2)) {
 		p.cropOne(out[i*outImage:][:outImage], in[i*inImage:][:inImage], p.At(i))
 	}
 }}

@@ -31,8 +31,8 @@ func Fill(s *device.Stream, out device.View, t dtype.Type, value float32) error 
 	n := out.Size() / int64(t.Size())
 	grid(&l, n)
 	out.Out(&l.Args)
-	l.Args.Int64(n)
-	l.Args.Uint32(pattern)
+	l.Args.AddInt64(n)
+	l.Args.AddUint32(pattern)
 	return s.Launch(&l)
 }
 
@@ -56,7 +56,7 @@ var (
 )
 
 func fill[T uint16 | uint32](a *device.Args) {
-	out, pattern := device.Elements[T](a, 0), T(a.U32(2))
+	out, pattern := device.Elements[T](a, 0), T(a.Uint32(2))
 	for i := range out {
 		out[i] = pattern
 	}

@@ -38,9 +38,9 @@ func Gather(s *device.Stream, out, table, index device.View, p GatherParams) err
 	out.Out(&l.Args)
 	table.In(&l.Args)
 	index.In(&l.Args)
-	l.Args.Int64(n)
-	l.Args.Int64(p.RowBytes)
-	l.Args.Int64(table.Size() / p.RowBytes)
+	l.Args.AddInt64(n)
+	l.Args.AddInt64(p.RowBytes)
+	l.Args.AddInt64(table.Size() / p.RowBytes)
 	return s.Launch(&l)
 }
 
@@ -84,7 +84,7 @@ var (
 )
 
 func gather[I int32 | int64](a *device.Args) {
-	out, table, row, count := a.Bytes(0), a.Bytes(1), int(a.I64(4)), uint64(a.I64(5))
+	out, table, row, count := a.Bytes(0), a.Bytes(1), int(a.Int64(4)), uint64(a.Int64(5))
 	for i, index := range device.Elements[I](a, 2) {
 		to := out[i*row:][:row]
 		if uint64(index) < count {

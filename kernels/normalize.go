@@ -103,19 +103,19 @@ func Normalize(s *device.Stream, out, in device.View, p NormalizeParams) error {
 	}
 	out.Out(&l.Args)
 	in.In(&l.Args)
-	l.Args.Int64(n)
-	l.Args.Int64(p.Pixels)
-	l.Args.Uint32(uint32(channels))
+	l.Args.AddInt64(n)
+	l.Args.AddInt64(p.Pixels)
+	l.Args.AddUint32(uint32(channels))
 	var bias [MaxChannels]float32
 	for c := range bias {
 		var scale float32
 		if c < channels {
 			scale, bias[c] = p.coefficients(c)
 		}
-		l.Args.Float32(scale)
+		l.Args.AddFloat32(scale)
 	}
 	for _, b := range bias {
-		l.Args.Float32(b)
+		l.Args.AddFloat32(b)
 	}
 	return s.Launch(&l)
 }
@@ -205,7 +205,7 @@ type lookup[T any] [MaxChannels][256]T
 
 func (t *lookup[T]) fill(a *device.Args, channels int, round func(float32) T) {
 	for c := range channels {
-		scale, bias := a.F32(5+c), a.F32(5+MaxChannels+c)
+		scale, bias := a.Float32(5+c), a.Float32(5+MaxChannels+c)
 		for v := range t[c] {
 			t[c][v] = round(float32(float32(v)*scale) + bias)
 		}
@@ -213,7 +213,7 @@ func (t *lookup[T]) fill(a *device.Args, channels int, round func(float32) T) {
 }
 
 func interleaved[T any](a *device.Args, round func(float32) T) {
-	out, in, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.U32(4))
+	out, in, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.Uint32(4))
 	var t lookup[T]
 	t.fill(a, channels, round)
 	out = out[:len(in)]
@@ -238,7 +238,7 @@ func interleaved[T any](a *device.Args, round func(float32) T) {
 }
 
 func toPlanar[T any](a *device.Args, round func(float32) T) {
-	out, in, pixels, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
+	out, in, pixels, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.Int64(3)), int(a.Uint32(4))
 	var t lookup[T]
 	t.fill(a, channels, round)
 	for sample := pixels * channels; len(in) > 0; in, out = in[sample:], out[sample:] {
@@ -252,7 +252,7 @@ func toPlanar[T any](a *device.Args, round func(float32) T) {
 }
 
 func planar[T any](a *device.Args, round func(float32) T) {
-	out, in, pixels, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.I64(3)), int(a.U32(4))
+	out, in, pixels, channels := device.Elements[T](a, 0), a.Bytes(1), int(a.Int64(3)), int(a.Uint32(4))
 	var t lookup[T]
 	t.fill(a, channels, round)
 	for c := 0; len(in) > 0; in, out = in[pixels:], out[pixels:] {

@@ -31,8 +31,8 @@ func OneHot(s *device.Stream, out, labels device.View, p OneHotParams) error {
 	grid(&l, out.Size()/4)
 	out.Out(&l.Args)
 	labels.In(&l.Args)
-	l.Args.Int64(out.Size() / 4)
-	l.Args.Uint32(uint32(p.Classes))
+	l.Args.AddInt64(out.Size() / 4)
+	l.Args.AddUint32(uint32(p.Classes))
 	return s.Launch(&l)
 }
 
@@ -83,7 +83,7 @@ var (
 )
 
 func oneHot[L uint8 | int32 | int64](a *device.Args) {
-	out, classes := device.Elements[float32](a, 0), int(a.U32(3))
+	out, classes := device.Elements[float32](a, 0), int(a.Uint32(3))
 	clear(out)
 	for i, label := range device.Elements[L](a, 1) {
 		if uint64(label) < uint64(classes) {

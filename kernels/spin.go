@@ -24,10 +24,10 @@ func Spin(s *device.Stream, d time.Duration) error {
 		return err
 	}
 	l := device.Launch{Kernel: spin, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
-	l.Args.Int64(int64(d))
+	l.Args.AddInt64(int64(d))
 	return s.Launch(&l)
 }
 
 var spin = &device.Kernel{Name: "spin", Module: module, Go: func(a *device.Args) {
-	time.Sleep(time.Duration(a.I64(0)))
+	time.Sleep(time.Duration(a.Int64(0)))
 }}

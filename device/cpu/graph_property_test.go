@@ -45,7 +45,7 @@ func drawStep(t *rapid.T) []stepOp {
 var accumulate = &device.Kernel{Name: "accumulate", Go: func(a *device.Args) {
 	in, out := a.Bytes(0), a.Bytes(1)
 	for i := range out {
-		out[i] += in[i] + byte(a.U32(2))
+		out[i] += in[i] + byte(a.Uint32(2))
 	}
 }}
 
@@ -76,7 +76,7 @@ func (o stepOp) submit(s *device.Stream, bufs []device.View) error {
 	l := device.Launch{Kernel: accumulate, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 	bufs[o.from].In(&l.Args)
 	bufs[o.to].InOut(&l.Args)
-	l.Args.Uint32(uint32(o.value))
+	l.Args.AddUint32(uint32(o.value))
 	return s.Launch(&l)
 }
 

@@ -250,8 +250,8 @@ func TestLinkTimes(t *testing.T) {
 		}
 		r.do(s.Record(marks[0]))
 		l := &device.Launch{Kernel: &device.Kernel{Name: "k", Go: func(*device.Args) {}}, Grid: [3]uint32{1}, Block: [3]uint32{1}}
-		l.Args.Uint32(1)
-		l.Args.Uint32(2)
+		l.Args.AddUint32(1)
+		l.Args.AddUint32(2)
 		step(s.CopyH2D(v, h))
 		step(s.CopyD2H(h, v))
 		step(s.CopyD2D(v, v))

@@ -29,8 +29,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	kernel := &driver.Kernel{Name: "k"}
 	d.kernels.functions = map[*driver.Kernel]function{kernel: {handle: 1, params: []uint8{8, 4}}}
 	launch := &driver.Launch{Kernel: kernel, Grid: [3]uint32{1}, Block: [3]uint32{1}}
-	launch.Args.Memory(0x100, 16, driver.InOut)
-	launch.Args.Uint32(3)
+	launch.Args.AddMemory(0x100, 16, driver.InOut)
+	launch.Args.AddUint32(3)
 	mem := make([]byte, 64)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -116,8 +116,8 @@ func TestSyncFindsTheCall(t *testing.T) {
 	s, e := newStream(t, d), newEvent(t, d)
 	kernel := loadKernel(t, d)
 	launch := &driver.Launch{Kernel: kernel, Grid: [3]uint32{1}, Block: [3]uint32{1}}
-	launch.Args.Memory(0x100, 16, driver.InOut)
-	launch.Args.Uint32(1)
+	launch.Args.AddMemory(0x100, 16, driver.InOut)
+	launch.Args.AddUint32(1)
 	for name, do := range map[string]func() error{
 		"cuEventRecord":        func() error { return d.Record(e, s) },
 		"cuStreamWaitEvent":    func() error { return d.Wait(s, e) },

@@ -61,7 +61,7 @@ func (r *graphRig) do(errs ...error) { r.Helper(); require.NoError(r, errors.Joi
 func (r *graphRig) scale(s *device.Stream, by float32) error {
 	l := device.Launch{Kernel: r.kernel, Grid: [3]uint32{5}, Block: [3]uint32{64, 2}, SharedBytes: 16}
 	r.v.InOut(&l.Args)
-	l.Args.Float32(by)
+	l.Args.AddFloat32(by)
 	return s.Launch(&l)
 }
 

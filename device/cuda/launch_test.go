@@ -46,8 +46,8 @@ func TestLaunchArguments(t *testing.T) {
 	f, d := openFake(t, Options{})
 	s, k := newStream(t, d), loadKernel(t, d)
 	l := &driver.Launch{Kernel: k, Grid: [3]uint32{5, 6}, Block: [3]uint32{128, 2, 3}, SharedBytes: 64}
-	l.Args.Memory(0xabc00, 16, driver.InOut)
-	l.Args.Float32(1.5)
+	l.Args.AddMemory(0xabc00, 16, driver.InOut)
+	l.Args.AddFloat32(1.5)
 	f.reset()
 	var first uint64
 	var second float32
@@ -73,14 +73,14 @@ func TestLaunchChecks(t *testing.T) {
 	f.reset()
 	launch := func(change func(*driver.Launch)) error {
 		l := &driver.Launch{Kernel: k, Grid: [3]uint32{1}, Block: [3]uint32{1}}
-		l.Args.Memory(0xabc00, 16, driver.InOut)
-		l.Args.Uint32(1)
+		l.Args.AddMemory(0xabc00, 16, driver.InOut)
+		l.Args.AddUint32(1)
 		change(l)
 		return d.Launch(s, l)
 	}
 	for text, change := range map[string]func(*driver.Launch){
-		"takes 2 arguments, not 3":       func(l *driver.Launch) { l.Args.Uint32(1) },
-		"argument 1 has 8 bytes, want 4": func(l *driver.Launch) { l.Args.Reset(); l.Args.Uint64(1); l.Args.Uint64(1) },
+		"takes 2 arguments, not 3":       func(l *driver.Launch) { l.Args.AddUint32(1) },
+		"argument 1 has 8 bytes, want 4": func(l *driver.Launch) { l.Args.Reset(); l.Args.AddUint64(1); l.Args.AddUint64(1) },
 		"at least one of each":           func(l *driver.Launch) { l.Grid[0] = 0 },
 		`no entry point "other"`:         func(l *driver.Launch) { l.Kernel = &driver.Kernel{Name: "other", Module: k.Module} },
 	} {

@@ -49,7 +49,7 @@ var increment = &device.Kernel{
 	Module: device.RegisterModule(&device.Module{Name: "devicetest", PTX: incrementPTX}),
 	Go: func(a *device.Args) {
 		for i := range a.Bytes(0) {
-			a.Bytes(0)[i] += byte(a.U32(2))
+			a.Bytes(0)[i] += byte(a.Uint32(2))
 		}
 	},
 }
@@ -58,8 +58,8 @@ var increment = &device.Kernel{
 func add(v device.View, by uint32) *device.Launch {
 	l := &device.Launch{Kernel: increment, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{128, 1, 1}}
 	v.InOut(&l.Args)
-	l.Args.Uint64(uint64(v.Size()))
-	l.Args.Uint32(by)
+	l.Args.AddUint64(uint64(v.Size()))
+	l.Args.AddUint32(by)
 	return l
 }
 

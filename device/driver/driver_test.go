@@ -39,7 +39,7 @@ func TestGuardTellsHowItEnded(t *testing.T) {
 // A panic is told in one line with its place, wherever it is wrapped; %+v has the stack.
 func TestAPanicIsOneLineAndItsStackIsAskedFor(t *testing.T) {
 	var args driver.Args
-	args.Uint32(1)
+	args.AddUint32(1)
 	for name, c := range map[string]struct {
 		f    func()
 		want string
@@ -47,7 +47,7 @@ func TestAPanicIsOneLineAndItsStackIsAskedFor(t *testing.T) {
 		"panic":            {func() { panic("bad") }, "panic: bad"},
 		"index":            {func() { _ = make([]int, 0)[args.Len()] }, "panic: runtime error: index out of range"},
 		"Goexit":           {func() { runtime.Goexit() }, "runtime.Goexit was called"},
-		"missing argument": {func() { args.U32(3) }, "panic: the kernel asks for argument 3, the launch has 1"},
+		"missing argument": {func() { args.Uint32(3) }, "panic: the kernel asks for argument 3, the launch has 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cause := driver.Guard(c.f)
@@ -65,11 +65,11 @@ func TestAPanicIsOneLineAndItsStackIsAskedFor(t *testing.T) {
 func TestArgsAreBounded(t *testing.T) {
 	var a driver.Args
 	for range driver.MaxArgs {
-		a.Memory(0, 4, driver.In)
+		a.AddMemory(0, 4, driver.In)
 	}
 	require.Equal(t, driver.MaxArgs, a.Len())
 	require.PanicsWithValue(t, fmt.Sprintf("driver: more than %d kernel arguments", driver.MaxArgs),
-		func() { a.Memory(0, 4, driver.In) })
+		func() { a.AddMemory(0, 4, driver.In) })
 	a.Reset()
 	require.Zero(t, a.Len())
 	require.Panics(t, func() { a.Arg(0) })
@@ -80,7 +80,7 @@ func TestElementsOfMemoryAreAligned(t *testing.T) {
 	mem := unsafe.Slice((*byte)(unsafe.Pointer(&words)), 32)
 	of := func(mem []byte) *driver.Args {
 		var a driver.Args
-		a.Memory(0, int64(len(mem)), driver.In)
+		a.AddMemory(0, int64(len(mem)), driver.In)
 		a.Resolve(0, mem)
 		return &a
 	}
@@ -95,7 +95,7 @@ func TestTheFirstBadArgumentIsNamed(t *testing.T) {
 	var a driver.Args
 	first, owner := errors.New("first"), new(int)
 	for _, err := range []error{nil, first, errors.New("second"), nil} {
-		a.Memory(0, 4, driver.In)
+		a.AddMemory(0, 4, driver.In)
 		a.OwnedBy(owner, err)
 	}
 	who, bad, err := a.Owner()

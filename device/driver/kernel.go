@@ -117,8 +117,8 @@ func (a *Args) missing(i int) {
 	panic(fmt.Sprintf("the kernel asks for argument %d, the launch has %d", i, a.n))
 }
 
-// Memory appends a range of device memory.
-func (a *Args) Memory(p Address, bytes int64, access Access) {
+// AddMemory appends a range of device memory.
+func (a *Args) AddMemory(p Address, bytes int64, access Access) {
 	a.add(Arg{Access: access, Size: 8, Value: uint64(p), Bytes: bytes})
 }
 
@@ -136,12 +136,12 @@ func (a *Args) OwnedBy(owner any, err error) {
 // argument bad is the first that can't be used.
 func (a *Args) Owner() (owner any, bad int, err error) { return a.owner, a.bad, a.err }
 
-// Uint32, Int32, Float32, Uint64 and Int64 append a scalar.
-func (a *Args) Uint32(v uint32)   { a.add(Arg{Size: 4, Value: uint64(v)}) }
-func (a *Args) Int32(v int32)     { a.add(Arg{Size: 4, Value: uint64(uint32(v))}) }
-func (a *Args) Float32(v float32) { a.add(Arg{Size: 4, Value: uint64(math.Float32bits(v))}) }
-func (a *Args) Uint64(v uint64)   { a.add(Arg{Size: 8, Value: v}) }
-func (a *Args) Int64(v int64)     { a.add(Arg{Size: 8, Value: uint64(v)}) }
+// AddUint32, AddInt32, AddFloat32, AddUint64 and AddInt64 append a scalar.
+func (a *Args) AddUint32(v uint32)   { a.add(Arg{Size: 4, Value: uint64(v)}) }
+func (a *Args) AddInt32(v int32)     { a.add(Arg{Size: 4, Value: uint64(uint32(v))}) }
+func (a *Args) AddFloat32(v float32) { a.add(Arg{Size: 4, Value: uint64(math.Float32bits(v))}) }
+func (a *Args) AddUint64(v uint64)   { a.add(Arg{Size: 8, Value: v}) }
+func (a *Args) AddInt64(v int64)     { a.add(Arg{Size: 8, Value: uint64(v)}) }
 
 // Resolve gives the memory behind argument i to the kernel's Go function; the CPU
 // device calls it before it runs the kernel.
@@ -153,12 +153,12 @@ func (a *Args) Resolve(i int, mem []byte) { a.Arg(i).mem = mem }
 // Bytes is the memory behind argument i.
 func (a *Args) Bytes(i int) []byte { return a.Arg(i).mem }
 
-// U32, I32, F32, U64 and I64 are the scalar in argument i.
-func (a *Args) U32(i int) uint32  { return uint32(a.Arg(i).Value) }
-func (a *Args) I32(i int) int32   { return int32(uint32(a.Arg(i).Value)) }
-func (a *Args) F32(i int) float32 { return math.Float32frombits(uint32(a.Arg(i).Value)) }
-func (a *Args) U64(i int) uint64  { return a.Arg(i).Value }
-func (a *Args) I64(i int) int64   { return int64(a.Arg(i).Value) }
+// Uint32, Int32, Float32, Uint64 and Int64 are the scalar in argument i.
+func (a *Args) Uint32(i int) uint32   { return uint32(a.Arg(i).Value) }
+func (a *Args) Int32(i int) int32     { return int32(uint32(a.Arg(i).Value)) }
+func (a *Args) Float32(i int) float32 { return math.Float32frombits(uint32(a.Arg(i).Value)) }
+func (a *Args) Uint64(i int) uint64   { return a.Arg(i).Value }
+func (a *Args) Int64(i int) int64     { return int64(a.Arg(i).Value) }
 
 // Elements is the memory behind argument i as elements of type T. The memory must
 // be aligned for T, as every allocation and every field of a batch is.

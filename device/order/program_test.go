@@ -413,7 +413,7 @@ func (m *machine) access(s *device.Stream, i instr) error {
 	}
 	l := device.Launch{Kernel: anyKernel, Grid: [3]uint32{1}, Block: [3]uint32{1}}
 	for _, x := range u {
-		l.Args.Memory(m.view(x).Address(), int64(x.n), mode(x.write))
+		l.Args.AddMemory(m.view(x).Address(), int64(x.n), mode(x.write))
 	}
 	return s.Launch(&l)
 }

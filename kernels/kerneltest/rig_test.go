@@ -31,12 +31,12 @@ func TestLaunchesMustFitThePTX(t *testing.T) {
 	}
 	out, in := r.Alloc(8), r.Upload([]byte("abcdefgh"))
 	memory := func(a *device.Args) { out.Out(a); in.In(a) }
-	good := func(a *device.Args) { memory(a); a.Float32(2) }
+	good := func(a *device.Args) { memory(a); a.AddFloat32(2) }
 
 	require.NoError(t, launch(kernel, 32, good))
 	require.Equal(t, "abcdefgh", string(r.Download(out)))
 	require.ErrorContains(t, launch(kernel, 32, memory), "2 arguments, its PTX has 3 parameters")
-	require.ErrorContains(t, launch(kernel, 32, func(a *device.Args) { memory(a); a.Uint64(2) }), "argument 2 has 8 bytes, its PTX parameter 4")
+	require.ErrorContains(t, launch(kernel, 32, func(a *device.Args) { memory(a); a.AddUint64(2) }), "argument 2 has 8 bytes, its PTX parameter 4")
 	require.ErrorContains(t, launch(kernel, 2000, good), "Block is [2000 1 1]")
 	require.ErrorContains(t, launch(kernel, 0, good), "Block is [0 1 1], want at least 1 in x")
 	require.ErrorContains(t, launch(&device.Kernel{Name: "other", Module: module}, 32, good), "other is not an entry point of module test")
@@ -51,7 +51,7 @@ func TestOutMeansEveryByte(t *testing.T) {
 	l := device.Launch{Kernel: lazy, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
 	out.Out(&l.Args)
 	in.In(&l.Args)
-	l.Args.Float32(0)
+	l.Args.AddFloat32(0)
 	require.NoError(t, r.Stream.Launch(&l))
 	require.Equal(t, []byte{1, cpu.PoisonByte}, r.Download(out))
 }

@@ -26,7 +26,7 @@ func (r *rig) scaled(scratch device.View, factor func() float32) func(*device.St
 		err := launch(s, scale, func(a *device.Args) {
 			scaled.Out(a)
 			x.In(a)
-			a.Float32(factor())
+			a.AddFloat32(factor())
 		})
 		return errors.Join(err, launch(s, update, func(a *device.Args) {
 			r.w.View().InOut(a)

@@ -110,7 +110,7 @@ func ExampleStep_Report() {
 		launch := device.Launch{Kernel: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
 		out.View().Out(&launch.Args)
 		batch.Field("x").View.In(&launch.Args)
-		launch.Args.Float32(rate) // baked in
+		launch.Args.AddFloat32(rate) // baked in
 		return s.Launch(&launch)
 	}
 	step, err := capture.New[struct{}](pf, submit, capture.Options{})

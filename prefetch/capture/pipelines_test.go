@@ -21,7 +21,7 @@ import (
 // sum writes a digest of a batch, and of how many rows of it count, to its place in a log.
 var sum = &device.Kernel{Name: "sum", Go: func(a *device.Args) {
 	log, x, p := device.Elements[uint64](a, 0), a.Bytes(1), device.Elements[scalars](a, 2)[0]
-	log[p.Step] = digestBytes(x, int(a.I32(3)))
+	log[p.Step] = digestBytes(x, int(a.Int32(3)))
 }}
 
 func digestBytes(x []byte, rows int) uint64 {
@@ -38,7 +38,7 @@ func (r *rig) sums(s *device.Stream, b capture.Batch, params device.View) error 
 		r.log.View().InOut(a)
 		b.Field("x").View.In(a)
 		params.In(a)
-		a.Int32(int32(b.Valid()))
+		a.AddInt32(int32(b.Valid()))
 	})
 }
 
@@ -68,7 +68,7 @@ func TestSeveralComputeStreams(t *testing.T) {
 				logs[compute].View().InOut(a)
 				b.Field("x").View.In(a)
 				params.In(a)
-				a.Int32(int32(b.Valid()))
+				a.AddInt32(int32(b.Valid()))
 			})
 		}
 		step := r.step(capture.Options{})
@@ -127,7 +127,7 @@ func TestTwoStepsAtOnce(t *testing.T) {
 					logs[k].View().InOut(a)
 					b.Field("x").View.In(a)
 					params.In(a)
-					a.Int32(int32(b.Valid()))
+					a.AddInt32(int32(b.Valid()))
 				})
 			}, capture.Options{})
 			require.NoError(t, err)
@@ -366,7 +366,7 @@ func TestAStepInAMap(t *testing.T) {
 		return launch(s, scale, func(a *device.Args) {
 			out.Field("x").View.Out(a)
 			b.Field("x").View.In(a)
-			a.Float32(2)
+			a.AddFloat32(2)
 		})
 	}
 	step := r.step(capture.Options{})

@@ -117,7 +117,7 @@ func (p piece) submit(s, side *device.Stream, fork, join *device.Event, views []
 		err = launch(on, scale, func(a *device.Args) {
 			to.Out(a)
 			from.In(a)
-			a.Float32(0.5)
+			a.AddFloat32(0.5)
 		})
 	default:
 		err = launch(on, update, func(a *device.Args) {

@@ -86,7 +86,7 @@ func digest(w []float32) (d uint64) {
 
 // scale is a kernel with a scalar: out = in * factor.
 var scale = &device.Kernel{Name: "scale", Go: func(a *device.Args) {
-	out, in, factor := device.Elements[float32](a, 0), device.Elements[float32](a, 1), a.F32(2)
+	out, in, factor := device.Elements[float32](a, 0), device.Elements[float32](a, 1), a.Float32(2)
 	for i := range out {
 		out[i] = in[i] * factor
 	}

@@ -74,9 +74,9 @@ func (l *Latch) Hold(s *device.Stream) error {
 	launch := device.Launch{Kernel: hold, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
 	// As a number: a latch also holds streams of another handle of its GPU, and what
 	// orders its memory is the host that polls it, not the streams.
-	launch.Args.Uint64(uint64(l.view.Address()))
-	launch.Args.Uint32(l.turn)
-	launch.Args.Uint64(uint64(limit.Nanoseconds()))
+	launch.Args.AddUint64(uint64(l.view.Address()))
+	launch.Args.AddUint32(l.turn)
+	launch.Args.AddUint64(uint64(limit.Nanoseconds()))
 	return s.Launch(&launch)
 }
 
@@ -104,7 +104,7 @@ func Spin(s *device.Stream, d time.Duration) error {
 // SpinLaunch is what Spin submits, for drivers' wrappers.
 func SpinLaunch(d time.Duration) device.Launch {
 	launch := device.Launch{Kernel: spin, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
-	launch.Args.Uint64(uint64(d.Nanoseconds()))
+	launch.Args.AddUint64(uint64(d.Nanoseconds()))
 	return launch
 }
 
@@ -113,6 +113,6 @@ func SpinLaunch(d time.Duration) device.Launch {
 func Fault(s *device.Stream) error {
 	const nowhere = 0xdead0000
 	launch := device.Launch{Kernel: fault, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
-	launch.Args.Uint64(nowhere)
+	launch.Args.AddUint64(nowhere)
 	return s.Launch(&launch)
 }

@@ -53,24 +53,24 @@ func (f *Filter) blurWay(s *device.Stream, kernel *device.Kernel, out, in device
 	perRow(&l, f.options.Height)
 	out.Out(&l.Args)
 	in.In(&l.Args)
-	l.Args.Int32(int32(f.options.Width))
-	l.Args.Int32(int32(f.options.Height))
+	l.Args.AddInt32(int32(f.options.Width))
+	l.Args.AddInt32(int32(f.options.Height))
 	for _, w := range f.weights {
-		l.Args.Uint32(w)
+		l.Args.AddUint32(w)
 	}
 	return s.Launch(&l)
 }
 
 func argWeights(a *device.Args) (w weights) {
 	for k := range w {
-		w[k] = a.U32(4 + k)
+		w[k] = a.Uint32(4 + k)
 	}
 	return w
 }
 
 func blurHorizontal(a *device.Args) {
 	out, in := device.Elements[uint16](a, 0), a.Bytes(1)
-	row, height, w := channels*int(a.I32(2)), int(a.I32(3)), argWeights(a)
+	row, height, w := channels*int(a.Int32(2)), int(a.Int32(3)), argWeights(a)
 	const side = channels * MaxRadius
 	wide := make([]byte, side+row+side) // a row that goes on beyond its ends
 	sum := make([]uint32, row)
@@ -92,7 +92,7 @@ func blurHorizontal(a *device.Args) {
 
 func blurVertical(a *device.Args) {
 	out, in := a.Bytes(0), device.Elements[uint16](a, 1)
-	row, height, w := channels*int(a.I32(2)), int(a.I32(3)), argWeights(a)
+	row, height, w := channels*int(a.Int32(2)), int(a.Int32(3)), argWeights(a)
 	sum := make([]uint32, row)
 	for y := range height {
 		weigh(sum, &w, func(k int) (before, after []uint16) {

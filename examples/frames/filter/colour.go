@@ -26,8 +26,8 @@ func (f *Filter) colour(s *device.Stream, out Planes, in device.View) error {
 	}
 	in.In(&l.Args)
 	f.gamma.View().In(&l.Args)
-	l.Args.Int32(int32(f.options.Width))
-	l.Args.Int32(int32(f.options.Height))
+	l.Args.AddInt32(int32(f.options.Width))
+	l.Args.AddInt32(int32(f.options.Height))
 	return s.Launch(&l)
 }
 

@@ -30,19 +30,19 @@ func adam(s *device.Stream, params, grads, moment1, moment2 device.View, c chang
 	moment1.InOut(&l.Args)
 	moment2.InOut(&l.Args)
 	grads.In(&l.Args)
-	l.Args.Int32(int32(count))
+	l.Args.AddInt32(int32(count))
 	if c.memory.Size() > 0 {
 		l.Kernel = adamAtKernel
 		c.memory.In(&l.Args)
 	} else {
-		l.Args.Float32(c.values.Rate)
-		l.Args.Float32(c.values.Epsilon)
+		l.Args.AddFloat32(c.values.Rate)
+		l.Args.AddFloat32(c.values.Epsilon)
 	}
 	return s.Launch(&l)
 }
 
 var adamKernel = &device.Kernel{Name: "adam", Module: module, Go: func(a *device.Args) {
-	adamAll(a, a.F32(5), a.F32(6))
+	adamAll(a, a.Float32(5), a.Float32(6))
 }}
 
 var adamAtKernel = &device.Kernel{Name: "adam_at", Module: module, Go: func(a *device.Args) {

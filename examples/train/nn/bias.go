@@ -11,8 +11,8 @@ func addBias(s *device.Stream, x, bias device.View, n, width int, relu bool) err
 	grid(&l, n*width)
 	x.InOut(&l.Args)
 	bias.In(&l.Args)
-	l.Args.Int32(int32(n))
-	l.Args.Int32(int32(width))
+	l.Args.AddInt32(int32(n))
+	l.Args.AddInt32(int32(width))
 	return s.Launch(&l)
 }
 
@@ -43,7 +43,7 @@ func reluBackward(s *device.Stream, grad, activation device.View) error {
 	grid(&l, count)
 	grad.InOut(&l.Args)
 	activation.In(&l.Args)
-	l.Args.Int32(int32(count))
+	l.Args.AddInt32(int32(count))
 	return s.Launch(&l)
 }
 
@@ -67,14 +67,14 @@ func columnSum(s *device.Stream, out, x device.View, n, width int) error {
 	l.Grid, l.Block = [3]uint32{blocks(width, columns), 1, 1}, [3]uint32{columns * sumParts, 1, 1}
 	out.Out(&l.Args)
 	x.In(&l.Args)
-	l.Args.Int32(int32(n))
-	l.Args.Int32(int32(width))
+	l.Args.AddInt32(int32(n))
+	l.Args.AddInt32(int32(width))
 	return s.Launch(&l)
 }
 
 var columnSumKernel = &device.Kernel{Name: "column_sum", Module: module, Go: func(a *device.Args) {
 	out, x := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
-	n, width := int(a.I32(2)), int(a.I32(3))
+	n, width := int(a.Int32(2)), int(a.Int32(3))
 	for j := range out {
 		var parts [sumParts]float32
 		for i := range n {

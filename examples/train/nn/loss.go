@@ -30,8 +30,8 @@ func crossEntropy(s *device.Stream, losses, correct, grad, logits, targets devic
 	grad.Out(&l.Args)
 	logits.In(&l.Args)
 	targets.In(&l.Args)
-	l.Args.Int32(int32(n))
-	l.Args.Int32(int32(classes))
+	l.Args.AddInt32(int32(n))
+	l.Args.AddInt32(int32(classes))
 	if at {
 		c.memory.In(&l.Args)
 	}
@@ -47,7 +47,7 @@ var crossEntropyAtKernel = &device.Kernel{Name: "cross_entropy_at", Module: modu
 }}
 
 func crossEntropyAll(a *device.Args, place uint32) {
-	n, classes := int(a.I32(5)), int(a.I32(6))
+	n, classes := int(a.Int32(5)), int(a.Int32(6))
 	grad, logits, targets := device.Elements[float32](a, 2), device.Elements[float32](a, 3), device.Elements[float32](a, 4)
 	var sum float64
 	var correct uint32

@@ -30,9 +30,9 @@ func matMul(s *device.Stream, out, a, b device.View, sh shape, t transpose) erro
 	out.Out(&l.Args)
 	a.In(&l.Args)
 	b.In(&l.Args)
-	l.Args.Int32(int32(sh.m))
-	l.Args.Int32(int32(sh.n))
-	l.Args.Int32(int32(sh.k))
+	l.Args.AddInt32(int32(sh.m))
+	l.Args.AddInt32(int32(sh.n))
+	l.Args.AddInt32(int32(sh.k))
 	return s.Launch(&l)
 }
 
@@ -43,7 +43,7 @@ var matMulKernels = [...]*device.Kernel{
 }
 
 func gemm(args *device.Args, t transpose) {
-	m, n, k := int(args.I32(3)), int(args.I32(4)), int(args.I32(5))
+	m, n, k := int(args.Int32(3)), int(args.Int32(4)), int(args.Int32(5))
 	a := matrix(args, 1, m, k, t == transposeA)
 	b := matrix(args, 2, k, n, t == transposeB)
 	c := matrix(args, 0, m, n, false)

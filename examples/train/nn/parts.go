@@ -47,14 +47,14 @@ func mean(s *device.Stream, out, parts device.View, n int) error {
 	grid(&l, count)
 	out.Out(&l.Args)
 	parts.In(&l.Args)
-	l.Args.Int32(int32(n))
-	l.Args.Int32(int32(count))
+	l.Args.AddInt32(int32(n))
+	l.Args.AddInt32(int32(count))
 	return s.Launch(&l)
 }
 
 var meanKernel = &device.Kernel{Name: "mean", Module: module, Go: func(a *device.Args) {
 	out, parts := device.Elements[float32](a, 0), device.Elements[float32](a, 1)
-	n := a.I32(2)
+	n := a.Int32(2)
 	copy(out, parts)
 	for range n - 1 {
 		parts = parts[len(out):]

@@ -15,7 +15,7 @@ var product = &device.Kernel{
 	Name:   "product",
 	Module: device.RegisterModule(&device.Module{Name: "product", PTX: ptx}),
 	Go: func(a *device.Args) {
-		n := int(a.I32(3))
+		n := int(a.Int32(3))
 		out := device.Elements[float32](a, 0)
 		multiply(out, device.Elements[float32](a, 1), device.Elements[float32](a, 2), n, 0, n)
 	},
@@ -32,7 +32,7 @@ func submitProduct(s *device.Stream, out, a, b device.View, n int) error {
 	out.Out(&l.Args)
 	a.In(&l.Args)
 	b.In(&l.Args)
-	l.Args.Int32(int32(n))
+	l.Args.AddInt32(int32(n))
 	return s.Launch(&l)
 }
 
