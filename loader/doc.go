@@ -17,6 +17,7 @@
 //	loader/source       where bytes come from: paths, globs, whatever an fs.FS holds
 //	loader/statefile    States in files
 //	loader/records      files of fixed-length binary records
+//	loader/images       folders of pictures
 //	loader/idx          IDX files, the format of MNIST
 //	loader/stream       chains of operators over streams, for NewStream
 //	loader/compose      datasets made of others: parts, mixes, samplers, maps, caches
