@@ -1,6 +1,10 @@
 package loader
 
-import "context"
+import (
+	"context"
+
+	"github.com/leat-go/leat/observe/journal"
+)
 
 // A Claim is a pipeline's hold on a Loader. Package prefetch has one for each of its
 // pipelines; programs that use prefetch need none.
@@ -26,9 +30,10 @@ func (l *Loader) Claim() (Claim, error) {
 	return Claim{l}, nil
 }
 
-// Start is Loader.Start for a Run of which Delivered will say what is delivered.
-func (c Claim) Start(ctx context.Context, at Cursor, mem Memory) *Run {
-	return start(ctx, c.loader, at, mem, true)
+// Start is Loader.Start for a Run of which Delivered will say what is delivered. It tells to,
+// unless that is nil, what its goroutines do.
+func (c Claim) Start(ctx context.Context, at Cursor, mem Memory, to journal.Recorder) *Run {
+	return start(ctx, c.loader, at, mem, true, to)
 }
 
 // Delivered says that all before the cursor is delivered: its samples are not given

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // dispatcher opens batches in order, each in a slot of its own, and hands their
@@ -52,6 +54,9 @@ type merging interface {
 func (d *dispatcher) loop(ctx context.Context, at Cursor) {
 	d.goroutine.Store(goroutineID())
 	r := d.run
+	if r.recorder != nil {
+		r.recorder.Goroutine(journal.Dispatcher, 0)
+	}
 	defer r.leave()
 	if d.merger != nil {
 		defer d.merger.end() // when Next knows how the run ends: a reader may take its time

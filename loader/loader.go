@@ -249,7 +249,7 @@ func (l *Loader) pass(ctx context.Context, epoch int) iter.Seq2[Encoder, error] 
 // goroutines; the caller must Close it. A cursor outside the data is reported by
 // the first Next.
 func (l *Loader) Start(ctx context.Context, at Cursor, mem Memory) *Run {
-	return start(ctx, l, at, mem, false)
+	return start(ctx, l, at, mem, false, nil)
 }
 
 // Close ends a source that gives its samples once: samples that were not delivered are

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // lookAhead bounds the batches that are open at once. In practice the number of
@@ -30,6 +32,7 @@ type Run struct {
 	loader   *Loader
 	mem      Memory
 	claimed  bool // a Claim tells what is delivered of a Stream
+	recorder journal.Recorder
 	began    time.Time
 
 	order     chan *batch   // in order of delivery; nil ends an epoch
@@ -92,11 +95,11 @@ type contextEnd struct {
 	cause func() error
 }
 
-func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool) *Run {
+func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool, to journal.Recorder) *Run {
 	workers := l.options.Workers
 	ctx, stop := context.WithCancelCause(ctx)
 	r := &Run{
-		loader: l, mem: mem, claimed: claimed, began: time.Now(),
+		loader: l, mem: mem, claimed: claimed, recorder: to, began: time.Now(),
 		order:  make(chan *batch, lookAhead),
 		demand: make(chan struct{}, 1),
 		stop:   stop,

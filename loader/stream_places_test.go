@@ -191,7 +191,10 @@ func TestARunBesideAClaimForgets(t *testing.T) {
 	l := newCut(t, &cut{sizes: []int{1 << 20}, every: 1}, 1, loader.Options{Epochs: 1})
 	claim, err := l.Claim()
 	require.NoError(t, err)
-	for claimed, start := range map[bool]func(context.Context, loader.Cursor, loader.Memory) *loader.Run{false: l.Start, true: claim.Start} {
+	claimedStart := func(ctx context.Context, at loader.Cursor, mem loader.Memory) *loader.Run {
+		return claim.Start(ctx, at, mem, nil)
+	}
+	for claimed, start := range map[bool]func(context.Context, loader.Cursor, loader.Memory) *loader.Run{false: l.Start, true: claimedStart} {
 		mem := heap(t, l, 2)
 		run := start(t.Context(), loader.Cursor{}, mem)
 		var first loader.Cursor

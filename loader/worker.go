@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // maxClaim bounds the rows of a claim, and a worker's scratch space with it.
@@ -69,6 +71,9 @@ func newWorker(r *Run, number int) *worker {
 
 // loop reads rows until there are no more.
 func (w *worker) loop(ctx context.Context) {
+	if to := w.run.recorder; to != nil {
+		to.Goroutine(journal.Worker, w.number)
+	}
 	known := false // the goroutine: to find that out takes as long as many a sample
 	ended := false
 	defer func() {
@@ -124,6 +129,10 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 	} else if w.several.Store(w.turn); w.run.lineup.spare() {
 		w.run.inspector.start()
 	}
+	to := w.run.recorder
+	if to != nil {
+		to.Reading(w.number)
+	}
 	w.began = time.Now()
 	w.row.mem, w.row.epoch = b.slot.Bytes, b.filled.Epoch
 	if b.encoders == nil {
@@ -140,6 +149,12 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 		w.slowest.note(b, w.claim, took, w.pace.cost)
 		b.written.Add(int64(rows))
 		w.measure(took, rows)
+		if to != nil && rows > 0 {
+			to.Read(journal.Read{
+				Worker: w.number, Epoch: b.filled.Epoch, Batch: b.filled.Batch, Position: b.at(w.claim.lo).position,
+				Sample: w.sample(b, w.claim.lo), Samples: rows, From: w.began, Took: took,
+			})
+		}
 		if rows < claimed {
 			w.pace.rows = 1 // what follows may take as long as what made it late
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // Options tunes a Prefetcher. The zero value is ready to use.
@@ -27,6 +29,8 @@ type Options struct {
 	// Timing measures on the device how long compute waited for copies, by timed
 	// events: three more records a copy.
 	Timing bool
+	// Recorder, if not nil, is told what the pipeline does. Package observe has one.
+	Recorder journal.Recorder `json:"-"`
 	// CloseTimeout is how long Close waits for work on the device, and the end of a
 	// range for a copy from pageable memory. 0 means 5 s.
 	CloseTimeout time.Duration

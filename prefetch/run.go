@@ -58,7 +58,7 @@ type again struct{ error }
 func startRun(ctx context.Context, g *stages, claim loader.Claim, at loader.Cursor) *run {
 	r := &run{stages: g, at: at, epoch: at.Epoch}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	r.batches = claim.Start(r.ctx, at, g.memory)
+	r.batches = claim.Start(r.ctx, at, g.memory, g.sizes.options.Recorder)
 	r.batches.Attended(false)
 	r.items = make(chan *window, 2*len(g.windows)+1) // before each there may be an epoch's end
 	r.drained = newDrained()

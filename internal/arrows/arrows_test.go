@@ -18,6 +18,7 @@ import (
 	_ "github.com/leat-go/leat/loader/source"
 	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/loader/stream"
+	_ "github.com/leat-go/leat/observe/journal"
 	_ "github.com/leat-go/leat/prefetch/capture"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/prefetch/group"
@@ -38,6 +39,8 @@ func deps(t *testing.T, pkg string, flags ...string) []string {
 
 func TestImportsPointOneWay(t *testing.T) {
 	for pkg, never := range map[string][]string{
+		"observe/journal": {"device", "device/driver", "loader", "kernels", "prefetch", "observe"},
+
 		"dtype":          {"device", "device/driver", "loader", "kernels", "prefetch"},
 		"loader":         {"device", "device/driver", "kernels", "pinnedpool", "prefetch"},
 		"device":         {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
@@ -91,6 +94,7 @@ var foreign = map[string][]string{
 	"device/cpu":       nil,
 	"device/cuda":      {purego}, // calls C
 	"device/auto":      {purego}, // opens device/cuda
+	"observe/journal":  nil,
 	"kernels":          nil,
 	"pinnedpool":       {memlimit, memory}, // the default budget
 	"prefetch":         {memlimit, memory},
