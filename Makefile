@@ -98,6 +98,7 @@ fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 20s ./loader/idx
 	$(GO) test -run '^$$' -fuzz FuzzGlob -fuzztime 10s ./loader/source
 	$(GO) test -run '^$$' -fuzz FuzzDraw -fuzztime 10s -fuzzminimizetime 1x ./loader/images
+	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/npy
 
 # Small mistakes in the source, one at a time: each is caught by a test, or listed in
 # internal/mutate/survivors.txt with the reason why none can. A few minutes a package.

@@ -13,6 +13,7 @@ import (
 	_ "github.com/leat-go/leat/device/meter"
 	_ "github.com/leat-go/leat/loader/compose"
 	_ "github.com/leat-go/leat/loader/idx"
+	_ "github.com/leat-go/leat/loader/npy"
 	_ "github.com/leat-go/leat/loader/ranks"
 	_ "github.com/leat-go/leat/loader/records"
 	_ "github.com/leat-go/leat/loader/source"
@@ -81,6 +82,7 @@ var foreign = map[string][]string{
 	"loader":           nil,
 	"loader/compose":   nil,
 	"loader/idx":       nil,
+	"loader/npy":       nil,
 	"loader/ranks":     nil,
 	"loader/records":   nil,
 	"loader/source":    nil,
