@@ -36,6 +36,7 @@ type composer struct {
 	open   *atomic.Int64
 	shards int
 	bad    bool // sources have records that fail, and the models don't hold
+	steady bool // no source flushes: with several ranks a batch is never cut short
 	cached bool // a Cache is somewhere: a place has several marks
 }
 
@@ -54,7 +55,10 @@ func (c *composer) source() modelled {
 	s := counted(c.open, c.shards, func(pass loader.Pass, shard int) (events []any) {
 		for i, v := range model(pass, shard) {
 			if events = append(events, v); c.bad && i%4 == 2 {
-				events = append(events, errBad, loader.Flush)
+				events = append(events, errBad)
+				if !c.steady {
+					events = append(events, loader.Flush)
+				}
 			}
 		}
 		return events

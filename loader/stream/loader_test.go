@@ -106,6 +106,13 @@ func (w world) state(t *testing.T) (state loader.State) {
 	return state
 }
 
+// restore makes all ranks go on from a state.
+func (w world) restore(t *testing.T, state loader.State) {
+	for _, pf := range w {
+		require.NoError(t, pf.Restore(state))
+	}
+}
+
 func (w world) close(t *testing.T) {
 	for _, pf := range w {
 		require.NoError(t, pf.Close())
@@ -133,9 +140,7 @@ func TestLoaderGoesOnInAnotherWorld(t *testing.T) {
 				for i, ranks := range worlds {
 					w := newWorld(t, data, ranks, o)
 					if i > 0 {
-						for _, pf := range w {
-							require.NoError(t, pf.Restore(state))
-						}
+						w.restore(t, state)
 					}
 					n := []int{first, 11, epochs*steps - first - 11}[i]
 					got = append(got, w.steps(t, n)...)
