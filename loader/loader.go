@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -28,7 +29,8 @@ type Loader struct {
 	iterable    Iterable                  // this,
 	once        *onePass                  // the iterable, if it gives its samples once
 	stream      Stream                    // or this,
-	shards      int                       // which has so many,
+	kept        json.RawMessage           // which has this in its States if it is a Keeper,
+	shards      int                       // has so many,
 	merger      func(*dispatcher) merging // and this of one Run
 	single      *Layout                   // and this of one sample
 	replay      []Filled                  // or these batches, for ever

@@ -3,6 +3,7 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // NewStream makes a Loader of a Stream. The shards are divided among the ranks: shard i
@@ -26,6 +27,9 @@ func NewStream(s Stream, batchSize int, o Options) (*Loader, error) {
 	l.stream, l.shards, l.merger = s, shards, newMerger
 	l.split.samples, l.split.fixed = maxSamples, int64(o.Steps)
 	l.fingerprint = fingerprint(s, l.layout)
+	if k, ok := s.(Keeper); ok {
+		l.kept = slices.Clone(k.Kept())
+	}
 	if l.single, err = NewLayout(s.Fields(), 1); err != nil {
 		return nil, err
 	}

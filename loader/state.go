@@ -1,9 +1,11 @@
 package loader
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // Cursor is a place in the data: the next sample to be delivered, over all ranks. Cursors of
@@ -77,6 +79,8 @@ type State struct {
 	// Marks are the shards, by number. There are none at the beginning of an epoch that
 	// begins with new passes.
 	Marks []ShardMark `json:"marks,omitempty"`
+	// Kept is what a Stream that is a Keeper has decided.
+	Kept json.RawMessage `json:"kept,omitempty"`
 }
 
 // Equal reports whether two States are the same.
@@ -150,6 +154,8 @@ func (e *StateError) Error() string {
 			return "loader: the samples are shuffled, the state was saved without Shuffle"
 		}
 		return "loader: the samples are not shuffled, the state was saved with Shuffle"
+	case "Kept":
+		return fmt.Sprintf("loader: the state was saved with a stream that had decided more: %v", e.Want)
 	case "Excluded":
 		return "loader: the state was saved with other samples or steps excluded: Options.Exclude must begin with all that was excluded then, unchanged; append what is new"
 	}
@@ -185,6 +191,7 @@ func (l *Loader) StateAt(at Cursor) State {
 		Skipped:     at.Skipped,
 		Steps:       l.options.Steps,
 		Shards:      l.shards,
+		Kept:        slices.Clone(l.kept),
 	}
 	if at.track != nil {
 		s.Marks = l.marksAt(at)
@@ -230,7 +237,7 @@ func (l *Loader) Check(s State) error {
 	check(l.excluded.extends(s.Excluded), "Excluded", s.Excluded, l.excluded.digest())
 	if check(s.Shards == l.shards, "Shards", s.Shards, l.shards) && l.stream != nil {
 		check((s.Steps > 0) == (l.options.Steps > 0), "Steps", s.Steps, l.options.Steps)
-		errs = append(errs, s.checkMarks())
+		errs = append(errs, s.checkMarks(), l.extends(s.Kept))
 		if l.options.Steps > 0 && len(s.Marks) == 0 {
 			check(s.Epoch == 0, "Epoch", s.Epoch, "0, where a State with Steps has no Marks")
 		}

@@ -114,7 +114,7 @@ func TestMistakes(t *testing.T) {
 		fields []loader.Field
 		o      records.Options
 	}{
-		"records: files is empty":                                                    {nil, twoFields(3), records.Options{}},
+		"records: files is empty":                                                            {nil, twoFields(3), records.Options{}},
 		"loader: Fields is empty, want at least one field":                                   {one, nil, records.Options{}},
 		"records: fields[0] (text) is ragged, want a field of on":                            {one, ragged, records.Options{}},
 		"records: fields is all of them empty":                                               {one, []loader.Field{{Name: "x", Shape: []int{0}, DType: dtype.Int8}}, records.Options{}},

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 
@@ -30,6 +31,12 @@ type encoded[T any] struct {
 func (e *encoded[T]) Fields() []loader.Field { return e.fields }
 func (e *encoded[T]) Shards() int            { return e.s.shards }
 func (e *encoded[T]) Fingerprint() uint64    { return e.s.fingerprint }
+
+// Kept implements loader.Keeper.
+func (e *encoded[T]) Kept() json.RawMessage { return marshal(e.s.appended) }
+
+// Extends implements loader.Keeper.
+func (e *encoded[T]) Extends(kept json.RawMessage) error { return extends(e.s.appended, kept) }
 
 // Err joins the mistakes of the chain. loader.NewStream asks for it.
 func (e *encoded[T]) Err() error { return e.s.Err() }

@@ -71,9 +71,8 @@ func Mix[T any](rule Rule, sources ...Source[T]) Stream[T] {
 // others have one in a later step only, these come then, one after the other.
 //
 // A run may decide on a change as it goes: append a step, with Appended set, that begins behind
-// what was delivered, and go on from its State. A mark knows the steps that had begun by then,
-// and is refused if one of these is another; a State's marks may lie a few hundred values before
-// its place.
+// what was delivered, and go on from its State. Its later States have the step, and StepsOf
+// reads it from there; a State is refused where a step that it has is missing, or is another.
 func MixSteps[T any](rule Rule, steps []Step, sources ...Source[T]) Stream[T] {
 	of := make([]quota.Step, len(steps))
 	for i, s := range steps {
@@ -112,7 +111,11 @@ func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Ste
 	} else {
 		m.streams = []Stream[T]{{shards: 1, open: m.open}} // so that the mistake is the only one
 	}
-	return together("Mix", m.streams, m.open, err).as("Mix", m.words()...)
+	out := together("Mix", m.streams, m.open, err).as("Mix", m.words()...)
+	if declared < len(steps) {
+		out.appended = put(out.appended, newAppended(steps, declared))
+	}
+	return out
 }
 
 // mixture is what all shards of a Mix have in common.

@@ -2,9 +2,11 @@ package stream_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -343,10 +345,18 @@ func TestMixStepsAppendedAsTheRunGoes(t *testing.T) {
 				state := w.state(t)
 				w.close(t)
 				w = newWorld(t, mixed(longer), 4/ranks, o)
-				for _, pf := range w {
-					require.NoError(t, pf.Restore(state))
-				}
-				require.Equal(t, want[stop:], w.steps(t, 12))
+				w.restore(t, state)
+				require.Equal(t, want[stop:stop+5], w.steps(t, 5))
+				state = w.state(t)
+				w.close(t)
+
+				// Another process declares the same steps as ever: the state has the other.
+				known, err := stream.StepsOf(state, steps...)
+				require.NoError(t, err)
+				require.Equal(t, longer, known)
+				w = newWorld(t, mixed(known), ranks, o)
+				w.restore(t, state)
+				require.Equal(t, want[stop+5:], w.steps(t, 7))
 				w.close(t)
 			}
 		}
@@ -358,6 +368,17 @@ func TestMixStepsAppendedAsTheRunGoes(t *testing.T) {
 	w.steps(t, 150) // there are marks behind the step's beginning
 	state := w.state(t)
 	w.close(t)
+	for _, other := range [][]stream.Step{steps[:1], appended(4)} {
+		w = newWorld(t, mixed(other), 1, loader.Options{Steps: 1000})
+		err := w[0].Restore(state)
+		var wrong *loader.StateError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, "Kept", wrong.Field)
+		require.ErrorContains(t, err, "no MixSteps has the appended steps [{40 [1 3]}]: StepsOf tells them")
+		w.close(t)
+	}
+	// A State of before, without what was kept, has marks that know better.
+	state.Kept = nil
 	w = newWorld(t, mixed(appended(4)), 1, loader.Options{Steps: 1000})
 	require.NoError(t, w[0].Restore(state))
 	for _, err := range w[0].All(ctx) {
@@ -377,4 +398,58 @@ func TestMixStepsAppendedAsTheRunGoes(t *testing.T) {
 	} {
 		require.ErrorContains(t, stream.MixSteps(stream.Once, steps, sources...).Err(), ".Appended", i)
 	}
+}
+
+// What two mixes of a stream have appended is told apart by the steps that are declared; it
+// goes through every operator, and is in the State once.
+func TestStepsOf(t *testing.T) {
+	first, second := []stream.Step{{Weights: []float64{1, 2}}}, []stream.Step{{Weights: []float64{2, 1}}, {From: 9, Weights: []float64{1, 0}}}
+	later := stream.Step{From: 640, Weights: []float64{0.1, 1e-300}, Appended: true}
+	last := stream.Step{From: 1 << 40, Weights: []float64{0, 5}, Appended: true}
+	mixed := func(steps ...stream.Step) stream.Stream[int] {
+		return stream.MixSteps(stream.Once, steps, endlessSources(1, 2)...)
+	}
+	one, other := mixed(first[0], later), mixed(second[0], second[1], later, last)
+	both := stream.Zip(stream.Shuffle(stream.Concat(one, other), 3), stream.Repeat(one, 2), func(_ context.Context, a, _ int) (int64, error) { return int64(a), nil })
+	ld, err := loader.NewStream(encodeNumber(both), 1, loader.Options{})
+	require.NoError(t, err)
+	text, err := json.Marshal(ld.StateAt(loader.Cursor{}))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), "640,"+`"weights":[0.1,1e-300]}]`), "%s", text)
+	var state loader.State
+	require.NoError(t, json.Unmarshal(text, &state))
+	require.NoError(t, ld.Check(state))
+	for _, c := range []struct{ declared, want []stream.Step }{
+		{first, []stream.Step{first[0], later}},
+		{second, []stream.Step{second[0], second[1], later, last}},
+		{second[:1], second[:1]},
+	} {
+		steps, err := stream.StepsOf(state, c.declared...)
+		require.NoError(t, err)
+		require.Equal(t, c.want, steps)
+	}
+	steps, err := stream.StepsOf(loader.State{}, first...)
+	require.NoError(t, err)
+	require.Equal(t, first, steps)
+
+	// More than was appended is no matter, less is.
+	for i, s := range []stream.Stream[int]{stream.Concat(mixed(first[0], later, last), other), stream.Concat(one, mixed(second[0], second[1], later))} {
+		ld, err := loader.NewStream(encodeNumber(stream.Map(s, nil2(func(n int) int64 { return int64(n) }))), 1, loader.Options{})
+		require.NoError(t, err)
+		require.Equal(t, i == 0, ld.Check(state) == nil)
+	}
+	plain, err := loader.NewStream(encodeNumber(stream.FromSlice([]int64{1}, 1)), 1, loader.Options{})
+	require.NoError(t, err)
+	require.ErrorContains(t, plain.Check(state), "had decided more")
+	require.Empty(t, plain.StateAt(loader.Cursor{}).Kept)
+
+	// Two that can't be told apart.
+	ld, err = loader.NewStream(encodeNumber(stream.Map(stream.Concat(one, mixed(first[0], last)), nil2(func(n int) int64 { return int64(n) }))), 1, loader.Options{})
+	require.NoError(t, err)
+	_, err = stream.StepsOf(ld.StateAt(loader.Cursor{}), first...)
+	require.ErrorContains(t, err, "the same declared steps")
+	state.Kept = json.RawMessage(`{"to":1}`)
+	_, err = stream.StepsOf(state, first...)
+	require.ErrorContains(t, err, "stream: the steps that the state has kept")
+	require.ErrorContains(t, plain.Check(state), "had decided more")
 }

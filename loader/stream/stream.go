@@ -42,7 +42,8 @@ type Stream[T any] struct {
 	shards      int
 	open        opener[T]
 	fingerprint uint64
-	draws       int // how many operators so far draw random numbers: each has its own
+	draws       int        // how many operators so far draw random numbers: each has its own
+	appended    []appended // to the steps of its mixes
 	err         error
 }
 
@@ -156,6 +157,7 @@ func then[T, U any](s Stream[T], open opener[U], mistakes ...error) Stream[U] {
 		open:        open,
 		fingerprint: s.fingerprint,
 		draws:       s.draws,
+		appended:    s.appended,
 		err:         errors.Join(append([]error{s.Err()}, mistakes...)...),
 	}
 }

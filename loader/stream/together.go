@@ -27,6 +27,7 @@ func joined[T, U any](operator string, out Stream[T], s Stream[U], i int) Stream
 	out.err = errors.Join(out.err, s.Err(), err)
 	out.fingerprint = combined(out.fingerprint, s.fingerprint)
 	out.draws = max(out.draws, s.draws)
+	out.appended = put(out.appended, s.appended...)
 	return out
 }
 
