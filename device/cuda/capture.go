@@ -24,6 +24,7 @@ type capture struct {
 	origin driver.Stream
 	name   string // the stream's
 	owner  uint64 // the goroutine
+	number uint64 // from 1, in the order of beginning
 	broken bool   // a call was refused that the driver wasn't asked about
 	first  string // the first refusal, for the errors of what comes later
 }
@@ -31,6 +32,7 @@ type capture struct {
 // captures are those of a device. While there are none a call pays for one atomic load.
 type captures struct {
 	active atomic.Int32
+	begun  atomic.Uint64 // the number of the newest
 
 	mu   sync.Mutex
 	list []*capture
@@ -41,6 +43,7 @@ type captures struct {
 func (cs *captures) begin(c *capture) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	c.number = cs.begun.Add(1)
 	cs.list = append(cs.list, c)
 	cs.active.Add(1)
 }
@@ -68,6 +71,16 @@ func (cs *captures) end(c *capture, kept []uintptr) {
 		releaseHostFuncs(cs.loose)
 		cs.loose = nil
 	}
+}
+
+// underWay reports whether a capture up to a number has not ended.
+func (cs *captures) underWay(number uint64) bool {
+	if cs.active.Load() == 0 {
+		return false
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.list) > 0 && cs.list[0].number <= number
 }
 
 // own is the capture of the calling goroutine, nil if it has none.
@@ -164,14 +177,16 @@ func (d *gpu) unguarded(op string) error {
 
 // uncaptured is unguarded for a call about an event.
 func (d *gpu) uncaptured(op string, h driver.Event) error {
-	if e := d.events.get(h); e != nil && e.captured.Load() {
+	if e := d.events.get(h); e != nil && e.captured.Load() > 0 {
 		return d.capturedEvent(op, e)
 	}
 	return d.unguarded(op)
 }
 
+// capturedEvent is the error of a call about e, whose newest Record is in a capture. If that
+// has ended no other is spoilt: the driver, which would spoil it, is not asked.
 func (d *gpu) capturedEvent(op string, e *event) error {
-	if d.captures.active.Load() > 0 {
+	if d.captures.underWay(e.captured.Load()) {
 		return d.spoil(op, driver.CapturedEvent, e.String())
 	}
 	return &driver.Error{Op: op, Device: d.name, Err: driver.CapturedEvent, Hint: e.String() + ": record it again, outside"}

@@ -133,3 +133,33 @@ func TestOthersGoOnBesideACapture(t *testing.T) {
 	})
 	require.Len(t, g.Nodes(), 1)
 }
+
+// An event of a capture that has ended is refused, and that is all.
+func TestAskingAboutAnEarlierCapturesEvent(t *testing.T) {
+	r := newGraphRig(t)
+	earlier, e := gpuEvent(t, r.dev, device.EventOptions{}), gpuEvent(t, r.dev, device.EventOptions{})
+	r.capture(func() error { return r.a.Record(earlier) })
+	var late error
+	_, err := r.a.Capture(func() error {
+		asked := make(chan error)
+		go func() {
+			for _, call := range []func() error{
+				func() error { _, err := earlier.Done(); return err },
+				func() error { return earlier.Synchronize(t.Context()) },
+				func() error { return r.b.Wait(earlier) },
+			} {
+				asked <- call()
+			}
+		}()
+		for range 3 {
+			require.ErrorIs(t, <-asked, device.CapturedEvent)
+		}
+		r.do(r.a.Memset(r.v, 1), r.a.Record(e))
+		go func() { _, err := e.Done(); asked <- err }()
+		require.ErrorIs(t, <-asked, device.CapturedEvent)
+		late = r.a.Memset(r.v, 1)
+		return nil
+	})
+	require.ErrorIs(t, late, device.CaptureInvalidated, "of the capture under way")
+	require.ErrorIs(t, err, device.CaptureInvalidated)
+}

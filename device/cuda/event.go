@@ -20,7 +20,7 @@ type event struct {
 	name     string
 	timing   bool
 	recorded atomic.Bool
-	captured atomic.Bool // its newest Record is in a capture
+	captured atomic.Uint64 // if its newest Record is in a capture, the newest one begun by then, else 0
 }
 
 func (e *event) String() string {
@@ -76,7 +76,11 @@ func (d *gpu) Record(h driver.Event, s driver.Stream) error {
 	r := g.call(d.cu.eventRecord, uintptr(h), uintptr(s))
 	if r == success {
 		e.recorded.Store(true)
-		e.captured.Store(g.isCapturing(s))
+		in := uint64(0)
+		if g.isCapturing(s) {
+			in = d.captures.begun.Load()
+		}
+		e.captured.Store(in)
 	}
 	return g.leaveStream(s, r)
 }
@@ -90,7 +94,7 @@ func (d *gpu) wait(s driver.Stream, owner *gpu, h driver.Event) error {
 	if e == nil {
 		return owner.unknownEvent(op)
 	}
-	if e.captured.Load() && owner.captures.active.Load() == 0 {
+	if in := e.captured.Load(); in > 0 && !owner.captures.underWay(in) && !d.captured(op, s) {
 		return owner.capturedEvent(op, e)
 	}
 	g, err := d.enterStream(op, s)

@@ -41,8 +41,8 @@ func (d *gpu) WaitPeer(s driver.Stream, other driver.Device, h driver.Event) err
 	}
 	if owner != d {
 		switch e := owner.events.get(h); {
-		case e != nil && e.captured.Load():
-			if owner.captures.active.Load() == 0 {
+		case e != nil && e.captured.Load() > 0:
+			if !owner.captures.underWay(e.captured.Load()) {
 				return owner.capturedEvent(op, e)
 			}
 			return owner.spoil(op, driver.CaptureUnsupported, "a capture keeps to one device")

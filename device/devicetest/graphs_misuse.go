@@ -178,6 +178,23 @@ func graphCapturedEvent(f *fixture) {
 	_, err := e.Done()
 	require.ErrorIs(f, err, device.CapturedEvent)
 	require.ErrorIs(f, e.Synchronize(f.ctx), device.CapturedEvent)
+
+	// Who asks about it beside another capture does not spoil that.
+	c, errs := f.stream("c"), make(chan error)
+	f.exec(a, func() {
+		f.do(a.Memset(v, 2))
+		go func() {
+			_, err := e.Done()
+			errs <- err
+			errs <- e.Synchronize(f.ctx)
+			errs <- c.Wait(e)
+		}()
+		for range 3 {
+			require.ErrorIs(f, <-errs, device.CapturedEvent)
+		}
+		f.do(a.Memset(v, 3))
+	})
+	f.usable(c)
 	f.do(a.Record(e))
 	f.do(b.Wait(e))
 	f.do(e.Synchronize(f.ctx))
