@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -64,6 +65,30 @@ func goesFirst(a, b *entry) bool {
 }
 func isDueSooner(a, b *entry) bool { return a.deadline < b.deadline }
 func isDueLater(a, b *entry) bool  { return a.deadline > b.deadline }
+
+// errOver is the cause of a request whose time was over when a batch was formed. Its Do tells
+// what the context says.
+var errOver = errors.New("the request's time is over")
+
+// slowest is how long a context's timer may take behind its deadline.
+const slowest = time.Second
+
+// overdue is the cause of a context whose time is over, which its own timer may have to tell
+// yet.
+func overdue(ctx context.Context) error {
+	if ctx.Err() == nil && ctx.Done() != nil {
+		timer := time.NewTimer(slowest)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+	if ctx.Err() == nil { // it has a deadline that is never kept
+		return context.DeadlineExceeded
+	}
+	return context.Cause(ctx)
+}
 
 // failed is e's error of a stage.
 func (e *entry) failed(s Stage, now time.Duration, err error) *Error {

@@ -1,9 +1,6 @@
 package serve
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // form takes the requests of the next batch out of the line. If there is none to begin yet
 // it returns nil and when to look again, unless signal comes before; more is false when
@@ -85,19 +82,13 @@ func (l *line) boardLate(now time.Duration) *group {
 
 // take puts e into g, unless its time is over: then its Do may just not have noticed.
 func (l *line) take(g *group, e *entry, now time.Duration) {
-	var err error
-	switch {
-	case e.ctx.Err() != nil:
-		err = context.Cause(e.ctx)
-	case e.deadline <= now:
-		err = context.DeadlineExceeded
-	default:
+	if e.ctx.Err() == nil && e.deadline > now {
 		e.state = inBatch
 		g.members = append(g.members, e)
 		return
 	}
 	e.gaveUp = true
-	l.settle(e, e.failed(StageLine, now, err))
+	l.settle(e, e.failed(StageLine, now, errOver))
 }
 
 // depart puts g under way, unless it is empty.

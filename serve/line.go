@@ -62,7 +62,10 @@ func (l *line) now() time.Duration { return time.Since(l.born) }
 func (l *line) enter(e *entry, who Caller) error {
 	e.came, e.deadline = l.now(), never
 	if d, ok := e.ctx.Deadline(); ok {
-		e.deadline = d.Sub(l.born)
+		// From now, since the machine's clock may have been set after l.born.
+		if left := time.Until(d); left < never-e.came {
+			e.deadline = e.came + left
+		}
 	}
 	e.rank = e.came - time.Duration(who.Priority)*l.options.PriorityStep
 	l.mu.Lock()

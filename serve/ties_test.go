@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -75,6 +76,34 @@ type silent struct {
 }
 
 func (s silent) Deadline() (time.Time, bool) { return s.at, true }
+
+// A request whose deadline a batch sees before its context ends has the context's own cause.
+func TestADeadlineThatIsToldLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, err := serve.NewHost(1, squares(nil), onHost(10*ms), serve.Options{InFlight: 1})
+		require.NoError(t, err)
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1<<50, 0)) // beyond all that a Duration can say
+			defer cancel()
+			_, err := q.Do(ctx, ask{})
+			require.NoError(t, err)
+		})
+		synctest.Wait()
+		cause := errors.New("the user has gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(12*ms, func() { cancel(cause) })
+		_, err = q.Do(silent{ctx, time.Now().Add(5 * ms)}, ask{})
+		var failed *serve.Error
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, serve.StageLine, failed.Stage)
+		require.Equal(t, 10*ms, failed.Waited)
+		require.ErrorIs(t, err, cause)
+		asking.Wait()
+		require.EqualValues(t, 1, q.Stats().Rows)
+		require.NoError(t, q.Close())
+	})
+}
 
 // A deadline holds for a batch also if the context does not end at it.
 func TestADeadlineThatNobodyTells(t *testing.T) {

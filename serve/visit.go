@@ -104,7 +104,11 @@ func (v *visit[Req, Resp]) result() (resp Resp, err error) {
 	if err = v.err; err == nil {
 		resp = v.resp
 	}
+	ctx := v.ctx
 	v.recycle()
+	if own, ok := err.(*Error); ok && own.Err == errOver {
+		own.Err = overdue(ctx)
+	}
 	return resp, err
 }
 
