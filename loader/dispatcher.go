@@ -197,7 +197,7 @@ func (d *dispatcher) get(ctx context.Context, filled Filled) (slot Slot, err err
 			d.fail(ctx, noSlot(filled, err))
 		}
 	}()
-	if err = ctx.Err(); err == nil { // in this order with getting, as in worker.fill
+	if err = context.Cause(ctx); err == nil { // in this order with getting, as in worker.fill
 		slot, err = d.run.mem.Get(ctx)
 	}
 	returned = true

@@ -48,8 +48,8 @@ func nextTraced(ctx context.Context, shards []*traced) (s Sample, outcome kind, 
 // next is the shard's next sample, a flush, or its end.
 func (t *traced) next(ctx context.Context) (s Sample, outcome kind, err error) {
 	for {
-		if err := ctx.Err(); err != nil {
-			return s, anEnd, err
+		if ctx.Err() != nil {
+			return s, anEnd, context.Cause(ctx)
 		}
 		if t.reader == nil {
 			if err := t.open(ctx); err != nil {
@@ -99,7 +99,7 @@ func (t *traced) open(ctx context.Context) error {
 		sample, ok, err := reader.Next(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case err == Flush:
 			continue
 		case err != nil && l.options.OnError != SkipFailed:
@@ -146,7 +146,7 @@ func (t *traced) keeps(ctx context.Context, sample Encoder) (bool, error) {
 	case err == nil:
 		return true, nil
 	case ctx.Err() != nil:
-		return false, ctx.Err()
+		return false, context.Cause(ctx)
 	case !hopeless(err) && (o.OnError == SkipFailed || errors.Is(err, Skip)):
 		return false, nil
 	}

@@ -55,8 +55,8 @@ func (d *gpu) await(ctx context.Context, p pending) error {
 			return err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if ctx.Done() == nil {
 		return d.block(p)
@@ -70,7 +70,7 @@ func (d *gpu) await(ctx context.Context, p pending) error {
 		d.waits.put(w)
 		return err
 	case <-ctx.Done():
-		return ctx.Err() // the goroutine keeps w, and nobody takes it up again
+		return context.Cause(ctx) // the goroutine keeps w, and nobody takes it up again
 	}
 }
 

@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -156,12 +157,14 @@ func eventSynchronizeContext(f *fixture) {
 	f.do(s.Record(e))
 	require.ErrorIs(f, e.Synchronize(canceled()), context.Canceled)
 
-	ctx, cancel := context.WithCancel(f.ctx)
+	ctx, cancel := context.WithCancelCause(f.ctx)
 	result := make(chan error)
 	go func() { result <- e.Synchronize(ctx) }()
 	go func() { result <- e.Synchronize(f.ctx) }()
-	cancel()
-	require.ErrorIs(f, <-result, context.Canceled)
+	left := errors.New("left")
+	cancel(left)
+	require.ErrorIs(f, <-result, left)
+	require.ErrorIs(f, e.Synchronize(ctx), left)
 	release()
 	require.NoError(f, <-result)
 	f.do(e.Synchronize(canceled()))

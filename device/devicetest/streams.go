@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 
 	"github.com/stretchr/testify/require"
@@ -82,11 +83,13 @@ func streamSynchronizeContext(f *fixture) {
 	require.ErrorIs(f, s.Synchronize(canceled()), context.Canceled)
 	require.ErrorIs(f, f.dev.Synchronize(canceled()), context.Canceled)
 
-	ctx, cancel := context.WithCancel(f.ctx)
+	ctx, cancel := context.WithCancelCause(f.ctx)
 	result := make(chan error)
 	go func() { result <- s.Synchronize(ctx) }()
-	cancel()
-	require.ErrorIs(f, <-result, context.Canceled)
+	left := errors.New("left")
+	cancel(left)
+	require.ErrorIs(f, <-result, left)
+	require.ErrorIs(f, s.Synchronize(ctx), left)
 
 	go func() { result <- s.Synchronize(f.ctx) }()
 	release()

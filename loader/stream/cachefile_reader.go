@@ -123,7 +123,7 @@ func (r *fileCached[T]) pass(ctx context.Context, items int64) error {
 	var item Item[T]
 	for r.n, r.failed = items, 0; r.n < n || r.failed < failed; {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		_, _, err := r.record(&item, true)
 		if err != nil || r.ended {

@@ -45,7 +45,7 @@ func (f *filtered[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err err
 		if calling = false; ok {
 			return true, nil
 		}
-		if err := ctx.Err(); err != nil { // else an endless stream could be left out for ever
+		if err := context.Cause(ctx); err != nil { // else an endless stream could be left out for ever
 			return false, err
 		}
 	}

@@ -42,7 +42,7 @@ func (m *mapped[T, U]) Next(ctx context.Context, item *Item[U]) (ok bool, err er
 		if !leavesOut(err) {
 			return false, located(err, m.in.Origin)
 		}
-		if err := ctx.Err(); err != nil { // else f could leave out values for ever
+		if err := context.Cause(ctx); err != nil { // else f could leave out values for ever
 			return false, err
 		}
 	}

@@ -109,7 +109,7 @@ func (p *packer[Tok]) Next(ctx context.Context, item *Item[Packed[Tok]]) (ok boo
 			return false, err
 		case ok:
 			if len(p.rest.Value) == 0 && ctx.Err() != nil { // else there could be empty ones for ever
-				return false, ctx.Err()
+				return false, context.Cause(ctx)
 			}
 		case len(p.open) == 0:
 			return false, nil

@@ -144,8 +144,9 @@ func TestPackFillsWindows(t *testing.T) {
 
 // Documents of no tokens, for ever, don't hang what is cancelled.
 func TestNothingForEverIsCancelled(t *testing.T) {
-	gone, cancel := context.WithCancel(ctx)
-	cancel()
+	gone, cancel := context.WithCancelCause(ctx)
+	cause := errors.New("the user has gone")
+	cancel(cause)
 	s := endless(1)
 	none := stream.Source[int]{Stream: stream.Filter(s, func(int) bool { return false }), Weight: 1}
 	for name, open := range map[string]func() error{
@@ -157,7 +158,7 @@ func TestNothingForEverIsCancelled(t *testing.T) {
 		"Repeat":   opened(gone, stream.Repeat(none.Stream, math.MaxInt)),
 		"ByLength": opened(gone, stream.ByLength(none.Stream, 1, 1, lengthOf)),
 	} {
-		require.ErrorIs(t, open(), context.Canceled, name)
+		require.ErrorIs(t, open(), cause, name)
 	}
 }
 

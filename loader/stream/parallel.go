@@ -276,18 +276,18 @@ func (p *parallel[T, U]) wait(ctx context.Context) error {
 		select {
 		case p.current = <-p.order:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-p.ctx.Done(): // then the feeder may have ended
-			return p.ctx.Err()
+			return context.Cause(p.ctx)
 		}
 	}
 	select {
 	case <-p.current.done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	case <-p.ctx.Done():
-		return p.ctx.Err()
+		return context.Cause(p.ctx)
 	}
 }
 

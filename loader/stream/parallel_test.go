@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -216,4 +217,26 @@ func TestParallelMapRefusesMarks(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, mark)
 	}
 	require.ErrorContains(t, stream.ParallelMap(p, 0, nil2(func(n int) int { return n })).Err(), "workers is 0, want 1 to 65536")
+}
+
+// A Next whose context ends while a function has not returned tells the context's cause.
+func TestParallelMapTellsTheCause(t *testing.T) {
+	ended := make(chan struct{})
+	p := stream.ParallelMap(stream.FromSlice([]int{0}, 1), 1, func(context.Context, int) (int, error) {
+		<-ended
+		return 0, nil
+	})
+	r, err := p.Open(t.Context(), loader.Pass{}, 0, nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the user has gone")
+	cancel(cause)
+	var item stream.Item[int]
+	_, err = r.Next(ctx, &item)
+	require.ErrorIs(t, err, cause)
+	close(ended)
+	ok, err := r.Next(t.Context(), &item)
+	require.True(t, ok, "nothing is lost")
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
 }

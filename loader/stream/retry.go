@@ -148,7 +148,7 @@ func (r *retrying[T]) retry(ctx context.Context, err error, attempt func() error
 	wait := min(r.options.Wait, r.options.MaxWait)
 	for range r.options.Attempts - 1 {
 		if !sleep(ctx, wait) {
-			return errors.Join(ctx.Err(), r.close()) // the record is tried again by another call
+			return errors.Join(context.Cause(ctx), r.close()) // the record is tried again by another call
 		}
 		wait = min(wait, r.options.MaxWait/2) * 2
 		if err = attempt(); !temporary(err) {

@@ -73,7 +73,7 @@ func (s *skipping[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err err
 			return ok, err
 		}
 		s.skipped++
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return false, err
 		}
 	}

@@ -276,7 +276,7 @@ func passFailed[T any](ctx context.Context, operator string, up Reader[T], n int
 		if err == nil && !ok {
 			return &MarkError{Operator: operator, Err: errOtherData}
 		}
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 	}
@@ -289,7 +289,7 @@ func (t *trail[T]) read(ctx context.Context, operator string, item *Item[T]) err
 		ok, err := t.next(ctx, item)
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case err == loader.Flush:
 		case err != nil:
 			return fmt.Errorf("stream: %s: a record can't be read again: %w", operator, err)
@@ -311,7 +311,7 @@ func passOver[T any](ctx context.Context, operator string, up Reader[T], n int64
 		ok, err := up.Next(ctx, &item)
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case err == loader.Flush:
 		case err != nil:
 			if failures++; failures == 100 || temporary(err) { // else up may be broken for ever

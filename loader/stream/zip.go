@@ -93,7 +93,7 @@ func (z *zipped[A, B, C]) Next(ctx context.Context, item *Item[C]) (ok bool, err
 		if !leavesOut(err) {
 			return false, located(err, z.inA.Origin)
 		}
-		if err := ctx.Err(); err != nil { // else f could leave out values for ever
+		if err := context.Cause(ctx); err != nil { // else f could leave out values for ever
 			return false, err
 		}
 	}
