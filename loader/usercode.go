@@ -36,7 +36,7 @@ func passedOver(function string) bool {
 		return true
 	}
 	for _, pkg := range [...]string{"panic(", "runtime", "internal/", "sync", "time.", "syscall.", "testing.",
-		"github.com/leat-go/leat/loader.", "github.com/leat-go/leat/prefetch."} {
+		"github.com/leat-go/leat/internal/", "github.com/leat-go/leat/loader.", "github.com/leat-go/leat/prefetch."} {
 		if strings.HasPrefix(function, pkg) {
 			return true
 		}

@@ -2,11 +2,10 @@ package prefetch
 
 import (
 	"context"
-	"runtime/debug"
 	"slices"
 	"sync"
 
-	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/internal/usercode"
 )
 
 // BeforeFree has f called before the memory of batches is freed: for what keeps its
@@ -109,17 +108,6 @@ func (f *freeing) call(ctx context.Context) error {
 func (f *freeing) begin(ctx context.Context) {
 	f.over, f.done = ctx.Err, make(chan error, 1)
 	go func() {
-		var err error
-		returned := false
-		defer func() {
-			if r := recover(); r != nil {
-				err = &loader.PanicError{Value: r, Stack: debug.Stack()}
-			} else if !returned {
-				err = &loader.GoexitError{Stack: debug.Stack()}
-			}
-			f.done <- err
-		}()
-		err = f.f(ctx)
-		returned = true
+		f.done <- usercode.Call(func() error { return f.f(ctx) }, func(err error) { f.done <- err })
 	}()
 }

@@ -17,7 +17,7 @@ func (g *stages) describe(s *slots.Slot) {
 		}
 		windows := g.windowsOf(s)
 		i := min(int(offset/z.outStride), len(windows)-1)
-		return fmt.Sprintf("slot %d%s%s", s.ID, windows[i].history.batches(), inField(offset-int64(i)*z.outStride, z.out)), wrongUse
+		return fmt.Sprintf("slot %d%s%s", s.ID, windows[i].history.Batches(), inField(offset-int64(i)*z.outStride, z.out)), wrongUse
 	})
 }
 

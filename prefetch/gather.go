@@ -1,6 +1,9 @@
 package prefetch
 
-import "github.com/leat-go/leat/loader"
+import (
+	"github.com/leat-go/leat/internal/hold"
+	"github.com/leat-go/leat/loader"
+)
 
 // gather waits for a batch, and takes those behind it that can travel with it. It waits
 // for more only while there is something to deliver meanwhile: a batch that is filled is
@@ -9,7 +12,7 @@ func (r *run) gather() error {
 	for len(r.gathered) < r.stages.sizes.options.BatchesPerCopy {
 		f, err := r.another()
 		switch {
-		case err == errDrained:
+		case err == hold.ErrAlarm:
 			return nil
 		case err != nil:
 			return err
@@ -21,15 +24,15 @@ func (r *run) gather() error {
 }
 
 // another waits for a batch; with some gathered no longer than there are items for the
-// reader, and then the error is errDrained.
+// reader, and then the error is hold.ErrAlarm.
 func (r *run) another() (loader.Filled, error) {
 	if len(r.gathered) == 0 || r.batches.Ready() {
 		return r.batches.Next(r.ctx)
 	}
-	r.drained.arm()
-	defer r.drained.disarm()
+	r.drained.Arm()
+	defer r.drained.Disarm()
 	if len(r.items) == 0 { // looked at when the reader can see that it is armed
-		return loader.Filled{}, errDrained
+		return loader.Filled{}, hold.ErrAlarm
 	}
 	return r.batches.Next(&r.drained)
 }

@@ -7,7 +7,7 @@ func outstanding(windows []*window) []string {
 	var leases []string
 	for _, w := range windows {
 		if w.state() == life.Leased {
-			leases = append(leases, w.history.lease())
+			leases = append(leases, w.history.Lease())
 		}
 	}
 	return leases

@@ -220,7 +220,7 @@ func (a *lookahead) pause(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-apply:
-			if err := a.stages.transform.visit.stuck("Transform.Apply", a.grace()); err != nil {
+			if err := a.stages.transform.visit.Stuck("Transform.Apply", a.grace()); err != nil {
 				return err
 			}
 		case <-copies:

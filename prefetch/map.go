@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
+	"github.com/leat-go/leat/internal/usercode"
 )
 
 // A Step submits to b's Stream the work that reads b and writes out, of b.Len rows,
@@ -65,7 +66,7 @@ type mapping struct {
 	arrived chan arrival   // closed by the last waiter
 	waiting atomic.Int32   // waiters
 	stepped chan struct{}  // closed by the stepper
-	visit   visit          // the stepper's
+	visit   usercode.Visit // the stepper's
 	err     error          // why there are no more steps; set before the queues are closed
 
 	// The loop's own.
@@ -136,8 +137,8 @@ func (m *mapping) steps(ctx context.Context) {
 	}()
 	defer func() {
 		if m.err == nil { // the step has ended this goroutine
-			at, err := m.visit.exited()
-			m.err = &StageError{Stage: inStep, Position: at, Err: err}
+			at, err := m.visit.Exited()
+			m.err = &StageError{Stage: inStep, Position: Position(at), Err: err}
 		}
 	}()
 	for number := int64(0); ; number++ {
@@ -150,7 +151,7 @@ func (m *mapping) steps(ctx context.Context) {
 		}
 		b, err := m.reader.next(ctx, false)
 		if err == nil {
-			b.window.history.takeInStep()
+			b.window.history.TakeInStep()
 			err = m.one(b, r, number)
 		} else {
 			m.results.free <- r
@@ -179,7 +180,7 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	if err := out.copyAdded(compute, func(field int) device.View { return b.window.field(field).View }, r.like); err != nil {
 		return err
 	}
-	err := m.visit.of(r.at, func() error { return m.step(b, out) })
+	err := m.visit.Of(usercode.Place(r.at), func() error { return m.step(b, out) })
 	if err == nil {
 		err = out.unwritten()
 	}

@@ -25,7 +25,7 @@ func (m *mapping) stop() {
 			return
 		case <-ticker.C:
 		}
-		if err := m.visit.stuck("the step", grace); err != nil {
+		if err := m.visit.Stuck("the step", grace); err != nil {
 			m.p.ahead.notes.keep(err)
 			go func() { // ends when the step does
 				<-m.stepped

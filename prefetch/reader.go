@@ -6,6 +6,7 @@ import (
 
 	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/life"
+	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -51,7 +52,7 @@ func (r *Reader) take(ctx context.Context, wait bool) (Batch, error) {
 	b, err := r.next(ctx, wait)
 	switch {
 	case err == nil:
-		b.window.history.take(3) // past itself, take and Next
+		b.window.history.Take(3) // past itself, take and Next
 	case err == errEpochOver:
 		err = ErrEpochEnd
 	default:
@@ -129,7 +130,7 @@ func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 		now = time.Now()
 	}
 	if !there || len(a.run.waits) > 0 {
-		a.run.waited(span{from, now}, w, err)
+		a.run.waited(waits.Span{From: from, To: now}, w, err)
 	}
 	if w != nil {
 		r.returned = now

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/leat-go/leat/internal/hold"
+	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -21,7 +23,7 @@ type run struct {
 	// closes it when it ends, after it has set err.
 	items   chan *window
 	err     error
-	drained drained // the reader tells the uploader that it has taken all of them
+	drained hold.Alarm // the reader tells the uploader that it has taken all of them
 
 	counted bool // what the producers did is counted; guarded by the counters' lock
 
@@ -36,7 +38,7 @@ type run struct {
 	atEnd bool          // the epoch's last batch is taken, its end not yet
 	head  *window       // taken from items, not delivered: the caller's context ended
 	over  bool          // there is nothing more to take
-	waits []span        // for the batch to come, which their callers did not wait for to the end
+	waits []waits.Span  // for the batch to come, which their callers did not wait for to the end
 }
 
 var errStopped = errors.New("prefetch: stopped")
@@ -61,7 +63,7 @@ func startRun(ctx context.Context, g *stages, claim loader.Claim, at loader.Curs
 	r.batches = claim.Start(r.ctx, at, g.memory, g.sizes.options.Recorder)
 	r.batches.Attended(false)
 	r.items = make(chan *window, 2*len(g.windows)+1) // before each there may be an epoch's end
-	r.drained = newDrained()
+	r.drained = hold.NewAlarm()
 	if g.ring != nil {
 		g.ring.StartWatching(r.ctx)
 	}
@@ -96,7 +98,7 @@ func (r *run) join(limits *limits) error {
 				r.discard(w)
 			}
 		case <-inApply:
-			if err := r.stages.transform.visit.stuck("Transform.Apply", limits.apply); err != nil {
+			if err := r.stages.transform.visit.Stuck("Transform.Apply", limits.apply); err != nil {
 				return err
 			}
 		case <-inCopy:
@@ -180,7 +182,7 @@ func (r *run) poll() (w *window, err error, there bool) {
 // that waits for it.
 func (r *run) interpret(w *window, ok bool) (*window, error) {
 	if len(r.items) == 0 {
-		r.drained.end()
+		r.drained.End()
 	}
 	switch {
 	case !ok:
@@ -200,7 +202,7 @@ func (r *run) interpret(w *window, ok bool) (*window, error) {
 const mostWaits = 1024
 
 // waited counts a wait of Next, which ended with a batch or an error.
-func (r *run) waited(s span, w *window, err error) {
+func (r *run) waited(s waits.Span, w *window, err error) {
 	r.waits = append(r.waits, s)
 	if _, later := err.(again); later && len(r.waits) < mostWaits {
 		return // what the batch lacks is known when it has come

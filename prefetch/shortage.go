@@ -5,25 +5,19 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/internal/slots"
+	"github.com/leat-go/leat/internal/waits"
 )
 
-// A shortage is a wait of the uploader, with a batch, for a slot.
-type shortage struct {
-	from  time.Time
-	freed time.Time // from here on a slot was free, but still read
-	to    time.Time
-}
-
 // freeSlot waits for a slot, and counts for how long the user had all of them.
-func (r *run) freeSlot() (s *slots.Slot, short shortage, err error) {
+func (r *run) freeSlot() (s *slots.Slot, short waits.Shortage, err error) {
 	g := r.stages
 	if s = g.takeSlot(); s != nil {
-		return s, shortage{}, nil
+		return s, waits.Shortage{}, nil
 	}
-	short.from = time.Now()
+	short.From = time.Now()
 	for s == nil && err == nil {
-		if short.freed.IsZero() && g.ring.Free() > 0 {
-			short.freed = time.Now()
+		if short.Freed.IsZero() && g.ring.Free() > 0 {
+			short.Freed = time.Now()
 		}
 		select {
 		case <-g.ring.Wake:
@@ -32,11 +26,11 @@ func (r *run) freeSlot() (s *slots.Slot, short shortage, err error) {
 			err = context.Cause(r.ctx)
 		}
 	}
-	short.to = time.Now()
-	if short.freed.IsZero() {
-		short.freed = short.to
+	short.To = time.Now()
+	if short.Freed.IsZero() {
+		short.Freed = short.To
 	}
-	g.counters.waitSlot.Add(int64(short.freed.Sub(short.from)))
+	g.counters.waitSlot.Add(int64(short.Freed.Sub(short.From)))
 	return s, short, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -187,15 +188,15 @@ func (c *counters) uploaded(windows []*window) {
 }
 
 // waited counts a wait of Next for a batch, nil if there was none to come.
-func (c *counters) waited(s span, w *window, inFlight bool) {
-	of := waits{producer: s.to.Sub(s.from)}
+func (c *counters) waited(s waits.Span, w *window, inFlight bool) {
+	of := waits.Parts{Producer: s.To.Sub(s.From)}
 	if w != nil {
-		of = divide(s, w.batch.Times, w.shortage, inFlight)
+		of = waits.Divide(s, w.batch.Times, w.shortage, inFlight)
 	}
-	c.producer.Add(int64(of.producer))
-	c.order.Add(int64(of.order))
-	c.device.Add(int64(of.device))
-	c.release.Add(int64(of.release))
+	c.producer.Add(int64(of.Producer))
+	c.order.Add(int64(of.Order))
+	c.device.Add(int64(of.Device))
+	c.release.Add(int64(of.Release))
 }
 
 // Stats returns what was counted so far.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/slots"
+	"github.com/leat-go/leat/internal/usercode"
 	"github.com/leat-go/leat/loader"
 )
 
@@ -93,7 +94,7 @@ type transforming struct {
 	asked   []bool // which fields of the batch coming out Apply has asked for
 	// scratch is nil without Transform.Scratch.
 	scratch *scratch
-	visit   visit
+	visit   usercode.Visit
 }
 
 // newTransforming makes what t needs on dev. What it could make before an error is in it,
@@ -149,7 +150,7 @@ func (t *transforming) apply(to device.View, windows []*window, raw device.View,
 		if err := out.copyAdded(t.stream, func(field int) device.View { return in.span(field, 1) }, z.like); err != nil {
 			return err
 		}
-		err := t.visit.of(in.at, func() error { return t.Apply(t.stream, out, in) })
+		err := t.visit.Of(usercode.Place(in.at), func() error { return t.Apply(t.stream, out, in) })
 		if err == nil {
 			err = out.unwritten()
 		}

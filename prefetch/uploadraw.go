@@ -42,8 +42,8 @@ func (r *run) unlessReturned() {
 	if r.err != nil || r.stages.transform == nil {
 		return
 	}
-	at, err := r.stages.transform.visit.exited()
-	r.err = &StageError{Stage: inTransform, Position: at, Err: err}
+	at, err := r.stages.transform.visit.Exited()
+	r.err = &StageError{Stage: inTransform, Position: Position(at), Err: err}
 	if failed := r.uploading.err; failed != nil {
 		r.err = errors.Join(failed, r.err)
 	}

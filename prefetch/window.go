@@ -7,6 +7,7 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/internal/slots"
+	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 )
@@ -21,7 +22,7 @@ type window struct {
 	// word is the state, in its lowest bits, and the generation: one word, so that a
 	// late Release cannot end a newer lease.
 	word    atomic.Uint64
-	history history
+	history life.History
 
 	slot   *slots.Slot        // nil for a pinned buffer
 	pinned *pinnedpool.Buffer // the pinned buffer, else nil
@@ -33,7 +34,7 @@ type window struct {
 	// The batch that is in it.
 	batch       loader.Filled
 	substituted []loader.Substitution // of batch, in memory of its own
-	shortage    shortage              // in which the uploader had it and no slot
+	shortage    waits.Shortage        // in which the uploader had it and no slot
 	in, out     *extent               // of batch, as the loader filled it and as it is delivered
 	like        likes                 // what out has of in, where they are two
 	stream      *device.Stream        // the compute stream that the batch was given to
@@ -85,7 +86,7 @@ func (w *window) step(e life.BatchEvent) {
 	if !possible || !w.word.CompareAndSwap(old, next) {
 		panic(fmt.Sprintf("prefetch: window %d: %v while %v\n%s", w.id, e, w.state(), &w.history))
 	}
-	w.history.add(to, &w.batch)
+	w.history.Add(to, w.batch.Epoch, w.batch.Batch)
 }
 
 // giveBack ends the lease of that generation, and reports false if it has ended.
@@ -95,7 +96,7 @@ func (w *window) giveBack(generation uint64) bool {
 	if !w.word.CompareAndSwap(from, generation<<stateBits|uint64(to)) {
 		return false
 	}
-	w.history.add(to, &w.batch)
+	w.history.Add(to, w.batch.Epoch, w.batch.Batch)
 	return true
 }
 

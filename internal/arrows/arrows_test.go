@@ -40,6 +40,9 @@ func deps(t *testing.T, pkg string, flags ...string) []string {
 
 func TestImportsPointOneWay(t *testing.T) {
 	for pkg, never := range map[string][]string{
+		"internal/waits":    {"device", "kernels", "pinnedpool", "prefetch"},
+		"internal/usercode": {"device", "kernels", "pinnedpool", "prefetch"},
+
 		"observe/journal": {"device", "device/driver", "loader", "kernels", "prefetch", "observe"},
 
 		"dtype":          {"device", "device/driver", "loader", "kernels", "prefetch"},

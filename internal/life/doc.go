@@ -13,6 +13,8 @@
 // can't come is a mistake of theirs, with which they panic. Where a user's call comes at the
 // wrong time Pipeline.Next says ErrBusy or ErrClosed, and the user gets that.
 //
+// A History is what became of the place of a batch lately, for reports of mistakes.
+//
 // What is not here: which memory, stream or goroutine a state belongs to, and the order of
 // device operations. internal/slotmodel explores these functions with all that in every
 // order of events.

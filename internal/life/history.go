@@ -1,21 +1,19 @@
-package prefetch
+package life
 
 import (
 	"fmt"
 	"runtime"
 	"strings"
 	"sync"
-
-	"github.com/leat-go/leat/internal/life"
-	"github.com/leat-go/leat/loader"
 )
 
-// history is the last few states of a window, for the panic that reports a mistake, and
-// the place that took the lease, for the report of one that nobody returns.
-type history struct {
+// A History is the last few states of the place of a batch, for the panic that reports a
+// mistake, and the place in the code that took the lease, for the report of one that nobody
+// returns. Any goroutine may call it.
+type History struct {
 	mu    sync.Mutex
 	moves [8]struct {
-		to           life.Batch
+		to           Batch
 		epoch, batch int
 	}
 	n     int
@@ -24,30 +22,32 @@ type history struct {
 	step  bool // a Map's step has it
 }
 
-func (h *history) add(to life.Batch, f *loader.Filled) {
+// Add adds a state, and which batch it is about.
+func (h *History) Add(to Batch, epoch, batch int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := &h.moves[h.n%len(h.moves)]
-	m.to, m.epoch, m.batch = to, f.Epoch, f.Batch
+	m.to, m.epoch, m.batch = to, epoch, batch
 	h.n++
 	h.depth, h.step = 0, false
 }
 
-// take notes the caller skip frames up as the one that took the lease.
-func (h *history) take(skip int) {
+// Take notes the caller skip frames up as the one that took the lease.
+func (h *History) Take(skip int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.depth = runtime.Callers(skip+1, h.taken[:])
 }
 
-// takeInStep notes that it is the step of a Map that took the lease.
-func (h *history) takeInStep() {
+// TakeInStep notes that it is the step of a Map that took the lease.
+func (h *History) TakeInStep() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.step = true
 }
 
-func (h *history) String() string {
+// String is the states, oldest first, a line each.
+func (h *History) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var b strings.Builder
@@ -59,8 +59,8 @@ func (h *history) String() string {
 	return b.String()
 }
 
-// lease describes the lease that the newest state began.
-func (h *history) lease() string {
+// Lease describes the lease that the newest state began.
+func (h *History) Lease() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.moves[(h.n-1)%len(h.moves)]
@@ -75,8 +75,8 @@ func (h *history) lease() string {
 	return fmt.Sprintf("epoch %d, batch %d, taken %s", m.epoch, m.batch, place)
 }
 
-// batches are the one that is in the window, or was last, and the one before.
-func (h *history) batches() string {
+// Batches are the one that is in the window, or was last, and the one before.
+func (h *History) Batches() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.n == 0 {

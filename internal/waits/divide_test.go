@@ -1,4 +1,4 @@
-package prefetch
+package waits
 
 import (
 	"testing"
@@ -24,16 +24,16 @@ func TestThePartsOfAWaitAreAllOfIt(t *testing.T) {
 		if rapid.Bool().Draw(t, "overtaken") {
 			made.Overtaken = made.Opened
 		}
-		var short shortage
+		var short Shortage
 		if rapid.Bool().Draw(t, "short") {
-			short.from = later(made.Filled, "short")
-			short.freed = later(short.from, "freed")
-			short.to = later(short.freed, "to")
+			short.From = later(made.Filled, "short")
+			short.Freed = later(short.From, "freed")
+			short.To = later(short.Freed, "to")
 		}
-		wait := span{from: later(began, "from")}
-		wait.to = later(wait.from, "until")
-		w := divide(wait, made, short, rapid.Bool().Draw(t, "in flight"))
-		require.Equal(t, wait.to.Sub(wait.from), w.producer+w.order+w.device+w.release)
-		require.GreaterOrEqual(t, min(w.producer, w.order, w.device, w.release), time.Duration(0))
+		wait := Span{From: later(began, "from")}
+		wait.To = later(wait.From, "until")
+		w := Divide(wait, made, short, rapid.Bool().Draw(t, "in flight"))
+		require.Equal(t, wait.To.Sub(wait.From), w.Producer+w.Order+w.Device+w.Release)
+		require.GreaterOrEqual(t, min(w.Producer, w.Order, w.Device, w.Release), time.Duration(0))
 	})
 }
