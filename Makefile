@@ -100,6 +100,7 @@ fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzShardFromEnv -fuzztime 5s -fuzzminimizetime 1x ./loader/ranks
 	$(GO) test -run '^$$' -fuzz FuzzDraw -fuzztime 10s -fuzzminimizetime 1x ./loader/images
 	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/npy
+	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/tokens
 
 # Small mistakes in the source, one at a time: each is caught by a test, or listed in
 # internal/mutate/survivors.txt with the reason why none can. A few minutes a package.

@@ -19,6 +19,7 @@
 //	loader/records      files of fixed-length binary records
 //	loader/images       folders of pictures
 //	loader/idx          IDX files, the format of MNIST
+//	loader/tokens       windows of files of tokens
 //	loader/npy          NumPy's arrays
 //	loader/stream       chains of operators over streams, for NewStream
 //	loader/compose      datasets made of others: parts, mixes, samplers, maps, caches

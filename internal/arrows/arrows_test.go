@@ -19,6 +19,7 @@ import (
 	_ "github.com/leat-go/leat/loader/source"
 	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/loader/stream"
+	_ "github.com/leat-go/leat/loader/tokens"
 	_ "github.com/leat-go/leat/observe/journal"
 	_ "github.com/leat-go/leat/prefetch/capture"
 	_ "github.com/leat-go/leat/prefetch/chain"
@@ -86,6 +87,7 @@ var foreign = map[string][]string{
 	"loader/compose":   nil,
 	"loader/idx":       nil,
 	"loader/npy":       nil,
+	"loader/tokens":    nil,
 	"loader/ranks":     nil,
 	"loader/records":   nil,
 	"loader/source":    nil,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/drain"
 	"github.com/leat-go/leat/loader/npy"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -43,30 +44,8 @@ func BenchmarkRead(b *testing.B) {
 					defer opened.Close()
 					ds = opened
 				}
-				batches(b, ds, max(1, 1<<20/4/elements), int64(4*elements))
+				drain.Bench(b, ds, max(1, 1<<20/4/elements))
 			})
 		}
-	}
-}
-
-// batches takes batches for as long as the benchmark runs.
-func batches(b *testing.B, ds loader.Dataset, size int, rowBytes int64) {
-	ld, err := loader.New(ds, size, loader.Options{Shuffle: true, Last: loader.Drop})
-	require.NoError(b, err)
-	mem, err := loader.NewHeap(ld.Layout().Size(), 4)
-	require.NoError(b, err)
-	run := ld.Start(b.Context(), loader.Cursor{}, mem)
-	defer run.Close()
-	b.SetBytes(int64(size) * rowBytes)
-	b.ReportAllocs()
-	for b.Loop() {
-		batch, err := run.Next(b.Context())
-		if err == loader.ErrEpochEnd {
-			batch, err = run.Next(b.Context())
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		mem.Put(batch.Slot)
 	}
 }
