@@ -33,6 +33,7 @@ type column struct {
 	name string
 	// upright gives a vector a second axis of one element.
 	upright bool
+	ragged  bool // has another shape from batch to batch
 	// full is the shape in a full batch, of a ragged field with the longest rows. Tensors
 	// share it: GoMLX changes no shape.
 	full shapes.Shape
@@ -64,7 +65,7 @@ func newColumn(fields []loader.FieldLayout, name string, rows int, label, fill b
 		if fill && packed(fields, f) {
 			return column{}, ErrPacked
 		}
-		c := column{name: name, upright: label && len(f.Shape) == 0}
+		c := column{name: name, upright: label && len(f.Shape) == 0, ragged: f.Of >= 0 || f.Ragged != nil}
 		c.full = c.shape(types[f.DType], append([]int{rows}, f.Shape...))
 		return c, nil
 	}

@@ -40,6 +40,7 @@ type Dataset struct {
 	fill    bool     // short batches are filled up
 	columns []column // those of the inputs, and behind them those of the labels
 	inputs  int
+	fixed   int // bytes of a full batch in columns of one shape
 	// batches is a range of the pipeline under the context that the Dataset was made with:
 	// Iter has no parameter for one.
 	batches func() iter.Seq2[prefetch.Batch, error]
@@ -96,10 +97,16 @@ func newDataset(backend compute.Backend, pf *prefetch.Prefetcher, inputs, labels
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Dataset{
+	d := &Dataset{
 		backend: backend, options: o, rows: plan.BatchSize, fill: fill,
 		columns: append(in, lab...), inputs: len(in), batches: batches,
-	}, nil
+	}
+	for _, c := range d.columns {
+		if !c.ragged {
+			d.fixed += int(c.full.ByteSize())
+		}
+	}
+	return d, nil
 }
 
 // Name implements [train.Dataset].
@@ -116,6 +123,8 @@ func (d *Dataset) Iter() iter.Seq2[train.Batch, error] {
 			mask = make([]byte, d.rows)
 		}
 		empty := true
+		s := d.newStock()
+		defer s.close()
 		for b, err := range d.batches() {
 			if err != nil {
 				yield(train.Batch{}, err)
@@ -125,7 +134,7 @@ func (d *Dataset) Iter() iter.Seq2[train.Batch, error] {
 			if b.Len() == 0 {
 				continue
 			}
-			out, err := d.take(b, mask)
+			out, err := d.take(b, mask, s)
 			if err != nil {
 				yield(train.Batch{}, err)
 				return
@@ -142,23 +151,35 @@ func (d *Dataset) Iter() iter.Seq2[train.Batch, error] {
 }
 
 // take makes the tensors of a batch. On an error it leaves none.
-func (d *Dataset) take(b prefetch.Batch, mask []byte) (train.Batch, error) {
-	made := make([]*tensors.Tensor, 0, len(d.columns)+1) // the consumer's, as the tensors are
+func (d *Dataset) take(b prefetch.Batch, mask []byte, s *stock) (train.Batch, error) {
+	made, err := s.take(b.Len() == d.rows, len(d.columns)) // the consumer's, as the tensors are
+	if err != nil {
+		return train.Batch{}, err
+	}
 	for i := range d.columns {
-		t, err := d.tensor(b, &d.columns[i])
-		if err != nil {
-			return train.Batch{}, errors.Join(err, train.Batch{Inputs: made}.Finalize())
+		if err := d.fillIn(&made[i], b, &d.columns[i]); err != nil {
+			set{tensors: made}.finalize()
+			return train.Batch{}, err
 		}
-		made = append(made, t)
 	}
 	if mask != nil {
 		t, err := d.valid(b, mask)
 		if err != nil {
-			return train.Batch{}, errors.Join(err, train.Batch{Inputs: made}.Finalize())
+			set{tensors: made}.finalize()
+			return train.Batch{}, err
 		}
 		made = append(made, t)
 	}
 	return train.Batch{Inputs: made[:d.inputs:d.inputs], Labels: made[d.inputs:]}, nil
+}
+
+// fillIn copies a field into a tensor of the stock, or makes one where there is none.
+func (d *Dataset) fillIn(t **tensors.Tensor, b prefetch.Batch, c *column) (err error) {
+	if *t == nil {
+		*t, err = d.tensor(b, c)
+		return err
+	}
+	return (*t).MutableBytes(func(to []byte) { copy(to, b.Field(c.name).Bytes) })
 }
 
 // tensor is the one copy of a field, in the backend's memory.
