@@ -14,6 +14,7 @@ type line struct {
 	born     time.Time
 	crew     *crew
 	wake     chan struct{} // wakes who forms batches; has room for one
+	ending   chan struct{} // closed by abort
 
 	mu       sync.Mutex
 	tenants  map[string]*tenant
@@ -45,6 +46,7 @@ func newLine(maxBatch int, o Options, c *crew) *line {
 	return &line{
 		options: o, maxBatch: maxBatch, born: time.Now(), crew: c,
 		wake:     make(chan struct{}, 1),
+		ending:   make(chan struct{}),
 		tenants:  make(map[string]*tenant),
 		turns:    list[tenant]{links: linksOfTurn},
 		waiting:  list[tenant]{links: linksOfWaiting},
@@ -226,6 +228,22 @@ func (l *line) leave(e *entry) (was state, away bool) {
 	return was, true
 }
 
+// desert is leave for a request of a batch that nobody waits for any more, because the line is
+// aborted: user code that does not return, or that waits for this very request, has it. It is
+// false for all others, which get their answer or their error in time.
+func (l *line) desert(e *entry) (err error, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.state != inBatch {
+		return nil, false
+	}
+	l.counters.failed++
+	e.gaveUp = true
+	err = e.over(StageBatch, l.now(), l.over)
+	l.vacate(e)
+	return err, true
+}
+
 // settle answers e, which has a place or is outside, and is in no list any more: with err,
 // or if that is nil with what its Decode made.
 func (l *line) settle(e *entry, err error) {
@@ -267,7 +285,8 @@ func (l *line) drain() {
 	}
 }
 
-// abort answers all that are not in a batch with err, and lets nobody in from now on.
+// abort answers all with err, those in a batch by having their Do leave it, and lets nobody in
+// from now on.
 func (l *line) abort(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -275,6 +294,7 @@ func (l *line) abort(err error) {
 		return
 	}
 	l.over, l.aborted = err, true
+	close(l.ending)
 	for l.waiting.first != nil { // before any place is free
 		e := l.waiting.first.outside.first
 		l.leaveOutside(e)

@@ -20,7 +20,9 @@ type Model[Req, Resp any] struct {
 	// Out are the fields of a row of results, of one size each.
 	Out []loader.Field
 	// Decode makes an answer of a row of results. It is called in the order of the batch, by
-	// one goroutine at a time. Value, Values and Copy read the row.
+	// one goroutine at a time. Value, Values and Copy read the row. A request that it makes of
+	// its own Queue is decoded behind it, so that it must not wait for one: that ends with the
+	// request's context or with Close, and all others wait as long.
 	Decode func(a Answer) (Resp, error)
 	// Size says how large a request is, in what unit you like, for Options.MaxSize: before
 	// Encode spends any time on it. Nil means that any size will do.
@@ -31,7 +33,7 @@ type Model[Req, Resp any] struct {
 // prefetch.Column, and those of out written, each in every row: one that is never asked for
 // is a *loader.UnwrittenError. Both are borrowed until it returns. An error is that of all
 // requests of the batch, and of no others. ctx ends when the Queue is closed, and not with
-// that of a request.
+// that of a request. As Decode it must not wait for requests of its own Queue.
 type HostStep func(ctx context.Context, b prefetch.Batch, out Answers) error
 
 // Caller says for whom a request is. The zero value is one tenant among others.

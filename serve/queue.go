@@ -169,9 +169,8 @@ func (q *Queue[Req, Resp]) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close lets no more requests in, answers those that are not in a batch with ErrClosed, ends
-// the batches, whose requests get it too if they are not done, and frees all that the Queue
-// has. It waits for the user's code and for the device, no longer than
+// Close lets no more requests in, answers those that are open with ErrClosed, also those of
+// batches under way, which it ends, and frees all that the Queue has. It waits for the user's code and for the device, no longer than
 // Options.Prefetch.CloseTimeout each; what still is in use then is freed later, and the error
 // says so.
 func (q *Queue[Req, Resp]) Close() error {

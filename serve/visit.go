@@ -82,6 +82,12 @@ func (v *visit[Req, Resp]) await() (resp Resp, err error) {
 	case <-v.done:
 		return v.result()
 	case <-v.ctx.Done():
+	case <-v.q.line.ending:
+		if err, left := v.q.line.desert(&v.entry); left {
+			return resp, err // v is the batch's to recycle
+		}
+		<-v.done
+		return v.result()
 	}
 	l, came, ctx := v.q.line, v.came, v.ctx // v may be another's when leave returns
 	was, away := l.leave(&v.entry)
