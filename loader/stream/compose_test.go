@@ -271,7 +271,11 @@ func (c *composer) mixed(in modelled, depth int) modelled {
 	parts := []modelled{in, other}
 	rule := stream.Rule(c.upTo(0, 2, "rule"))
 	weights := []float64{1, []float64{0.1, 1, 2.5}[c.upTo(0, 2, "weight")]}
-	s := stream.Mix(rule, stream.Source[int]{Stream: in.s, Weight: weights[0]}, stream.Source[int]{Stream: other.s, Weight: weights[1]})
+	sources := []stream.Source[int]{{Stream: in.s, Weight: weights[0]}, {Stream: other.s, Weight: weights[1]}}
+	s := stream.Mix(rule, sources...)
+	if open := c.upTo(0, 2, "open"); open > 0 {
+		s = stream.MixFew(rule, open, sources...)
+	}
 	return modelled{fmt.Sprint(rule, weights, " (", in.name, ") (", other.name, ")"), s, func(pass loader.Pass, shard int) (out []int) {
 		lane := quota.Lane{Number: shard, Of: c.shards}
 		limits := []int64{quota.Most, quota.Most}

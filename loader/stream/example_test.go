@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log"
 	"math/rand/v2"
 
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/stream"
+	"github.com/leat-go/leat/prefetch"
 )
 
 // show prints a pass of a stream, shard by shard.
@@ -136,4 +139,29 @@ func ExampleShuffle() {
 	// 3
 	// {"drawn":2,"at":null,"from":0,"read":6} <nil>
 	// 4 <nil>
+}
+
+// A dataset with random access is the source of a stream by its indices.
+func ExampleEncode_dataset() {
+	fields := []loader.Field{{Name: "y", DType: dtype.Int64}}
+	squares := loader.FromFunc(6, fields, func(_ context.Context, i int, row *loader.Row) error {
+		return loader.Write(row, "y", int64(i*i))
+	})
+	odd := stream.Filter(stream.FromSlice([]int{0, 1, 2, 3, 4, 5}, 1), func(i int) bool { return i%2 == 1 })
+	ld, err := loader.NewStream(stream.Encode(odd, squares.Fields(), squares.Read), 3, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pf, err := prefetch.NewHost(ld, prefetch.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pf.Close()
+	for batch, err := range pf.All(context.Background()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(prefetch.Column[int64](batch, "y"))
+	}
+	// Output: [1 9 25] <nil>
 }

@@ -63,7 +63,24 @@ func Mix[T any](rule Rule, sources ...Source[T]) Stream[T] {
 	for i, s := range sources {
 		weights[i] = s.Weight
 	}
-	return mixOf("Mix: weights", rule, sources, []quota.Step{{Weights: weights}}, 1)
+	return mixOf("Mix: weights", rule, sources, []quota.Step{{Weights: weights}}, 1, 0)
+}
+
+// MixFew is Mix of many sources, of which at most open have an open reader in a shard: for a
+// thousand of them, each with a buffer and a file, or for large buffers of theirs. Where one
+// more is due, the one that was not read for longest is closed, and is opened again at its mark
+// when it has its turn. That reads again what its operators hold back, and a Cache below is not
+// filled. So it is for sources most of which have their turn rarely: open is to be as large as
+// memory allows. A reader that has no marks stays open. A source.Pool bounds the files alone,
+// and costs less.
+func MixFew[T any](rule Rule, open int, sources ...Source[T]) Stream[T] {
+	weights := make([]float64, len(sources))
+	for i, s := range sources {
+		weights[i] = s.Weight
+	}
+	out := mixOf("MixFew: weights", rule, sources, []quota.Step{{Weights: weights}}, 1, open)
+	out.err = errors.Join(out.err, check(open >= 1, "MixFew", "open", open, "1 or more"))
+	return out
 }
 
 // MixSteps is Mix with weights that change at stated values, exactly there. A source whose
@@ -82,7 +99,7 @@ func MixSteps[T any](rule Rule, steps []Step, sources ...Source[T]) Stream[T] {
 	if declared < 0 {
 		declared = len(steps)
 	}
-	out := mixOf("MixSteps: steps", rule, sources, of, declared)
+	out := mixOf("MixSteps: steps", rule, sources, of, declared, 0)
 	for i, s := range steps {
 		out.err = errors.Join(out.err, check(s.Appended == (i >= declared) && (i > 0 || !s.Appended), "MixSteps", fmt.Sprintf("steps[%d].Appended", i), s.Appended,
 			"false in the first step, and true behind one that is appended"))
@@ -94,9 +111,10 @@ func MixSteps[T any](rule Rule, steps []Step, sources ...Source[T]) Stream[T] {
 	return out
 }
 
-// mixOf makes a Mix by steps, of which the first are declared: part of the fingerprint.
-func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Step, declared int) Stream[T] {
-	m := &mixture[T]{rule: rule, steps: steps, declared: declared, hashes: make([]uint64, len(steps))}
+// mixOf makes a Mix by steps, of which the first are declared: part of the fingerprint. How many
+// sources are open, all if it is 0, is none.
+func mixOf[T any](name string, rule Rule, sources []Source[T], steps []quota.Step, declared, open int) Stream[T] {
+	m := &mixture[T]{rule: rule, steps: steps, declared: declared, most: open, hashes: make([]uint64, len(steps))}
 	for i := 1; i < len(steps); i++ {
 		m.hashes[i] = mix.Hash(append(stepWords(steps[i]), m.hashes[i-1])...)
 	}
@@ -125,6 +143,7 @@ type mixture[T any] struct {
 	steps    []quota.Step
 	declared int      // so many of them are not appended
 	hashes   []uint64 // of the steps behind the first, up to each
+	most     int      // sources that are open at a time; 0 for all
 }
 
 // words are the arguments, for a fingerprint.

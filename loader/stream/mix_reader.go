@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/leat-go/leat/loader"
@@ -22,6 +23,7 @@ type mixReader[T any] struct {
 
 	cursor *quota.Cursor
 	n      int64 // turns that are over
+	open   int   // sources
 	choice int   // whose turn it is, -1 if that isn't known yet
 	due    bool  // whether it has the turn by the schedule: there may be none left
 	ended  bool
@@ -30,7 +32,9 @@ type mixReader[T any] struct {
 }
 
 type mixSource[T any] struct {
-	up    Reader[T] // nil if the pass has not begun
+	up    Reader[T] // nil if the pass has not begun, or the source rests
+	rests []byte    // its mark then
+	last  int64     // the turn in which it was read last
 	pass  int
 	given bool  // whether the pass has given anything
 	left  bool  // out
@@ -106,18 +110,66 @@ func (r *mixReader[T]) reopen(m mixSourceMark) error {
 		return &MarkError{Operator: "Mix", Err: fmt.Errorf("source %d stands there twice", m.Source)}
 	}
 	s.pass, s.given = m.Pass, m.Given
+	if r.of.most > 0 {
+		s.rests = slices.Clone(at)
+		return nil // until it has its turn
+	}
 	return r.begin(m.Source, at)
 }
 
 // begin opens a source's pass.
 func (r *mixReader[T]) begin(source int, at []byte) error {
+	if r.of.most > 0 && r.open >= r.of.most {
+		if err := r.rest(); err != nil {
+			return err
+		}
+	}
 	s := &r.sources[source]
 	up, err := r.of.streams[source].open(r.ctx, again(r.pass, s.pass), r.shard, at)
 	if err != nil {
 		return err
 	}
-	s.up = up
+	s.up, s.rests = up, nil
+	r.open++
 	return nil
+}
+
+// rest closes the source that was not read for longest, of those that have a mark.
+func (r *mixReader[T]) rest() error {
+	var without []bool // a mark; hardly ever any
+	for {
+		oldest := -1
+		for i := range r.sources {
+			if s := &r.sources[i]; s.up != nil && (without == nil || !without[i]) && (oldest < 0 || s.last < r.sources[oldest].last) {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			return nil
+		}
+		s := &r.sources[oldest]
+		mark, err := s.up.AppendMark(nil)
+		switch {
+		case errors.Is(err, loader.ErrNoMark):
+			if without == nil {
+				without = make([]bool, len(r.sources))
+			}
+			without[oldest] = true
+			continue
+		case err != nil:
+			return err
+		}
+		s.rests = mark
+		r.shut(s)
+		return nil
+	}
+}
+
+// shut closes a source's reader.
+func (r *mixReader[T]) shut(s *mixSource[T]) {
+	r.closed = errors.Join(r.closed, s.up.Close())
+	s.up = nil
+	r.open--
 }
 
 func (r *mixReader[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err error) {
@@ -127,7 +179,7 @@ func (r *mixReader[T]) Next(ctx context.Context, item *Item[T]) (ok bool, err er
 		}
 		s := &r.sources[r.choice]
 		if s.up == nil {
-			if r.broken = r.begin(r.choice, nil); r.broken != nil {
+			if r.broken = r.begin(r.choice, s.rests); r.broken != nil {
 				break
 			}
 		}
@@ -164,7 +216,7 @@ func (r *mixReader[T]) choose() bool {
 }
 
 func (r *mixReader[T]) turnOver(s *mixSource[T]) {
-	s.given = true
+	s.given, s.last = true, r.n
 	if r.due {
 		r.n++
 	}
@@ -180,9 +232,9 @@ func (r *mixReader[T]) waits(source int) bool {
 // sourceEnded closes a source that has no more, and does what the rule says.
 func (r *mixReader[T]) sourceEnded(source int) {
 	s := &r.sources[source]
-	r.closed = errors.Join(r.closed, s.up.Close())
+	r.shut(s)
 	empty := !s.given
-	s.up, s.given = nil, false
+	s.given = false
 	switch r.of.rule {
 	case UntilFirstEnds:
 		r.ended = true
@@ -236,7 +288,7 @@ func (r *mixReader[T]) appendSources(dst []byte) (_ []byte, err error) {
 	separator := `,"sources":[{"source":`
 	for i := range r.sources {
 		s := &r.sources[i]
-		if s.up == nil && s.pass == 0 || s.left || r.ended {
+		if s.up == nil && s.rests == nil && s.pass == 0 || s.left || r.ended {
 			continue
 		}
 		dst = strconv.AppendInt(append(dst, separator...), int64(i), 10)
@@ -246,8 +298,12 @@ func (r *mixReader[T]) appendSources(dst []byte) (_ []byte, err error) {
 		if s.given {
 			dst = append(dst, `,"given":true`...)
 		}
-		if dst = append(dst, `,"at":`...); s.up == nil {
-			dst = append(dst, "null"...)
+		dst = append(dst, `,"at":`...)
+		if s.up == nil {
+			if s.rests == nil {
+				dst = append(dst, "null"...)
+			}
+			dst = append(dst, s.rests...)
 		} else if dst, err = s.up.AppendMark(dst); err != nil {
 			return dst, err
 		}
