@@ -15,8 +15,9 @@ import (
 // A row of targets that is all zero, which stands for no label, adds nothing.
 func crossEntropy(s *device.Stream, losses, correct, grad, logits, targets device.View, n, classes int, c changing) error {
 	l := device.Launch{Kernel: crossEntropyKernel}
-	// One block: its reduction has a fixed order, and a batch is small. A warp has a row.
-	l.Grid, l.Block = [3]uint32{1, 1, 1}, [3]uint32{32 * 32, 1, 1}
+	// One block: its reduction has a fixed order, and a batch is small. Eight threads
+	// have a row.
+	l.Grid, l.Block = [3]uint32{1, 1, 1}, [3]uint32{1024, 1, 1}
 	at := c.memory.Size() > 0
 	if at {
 		l.Kernel = crossEntropyAtKernel

@@ -21,11 +21,11 @@ const (
 
 // matMul submits out = a·b, all row-major float32.
 func matMul(s *device.Stream, out, a, b device.View, sh shape, t transpose) error {
-	// Of the PTX version: a block computes 16×16, and 32 groups of its threads have a part
-	// of each sum.
-	const tile, lanes = 16, 512
+	// Of the PTX version: a block computes 8×16, and 32 groups of its threads have a part of
+	// each sum.
+	const rows, cols, lanes = 8, 16, 512
 	l := device.Launch{Kernel: matMulKernels[t]}
-	l.Grid = [3]uint32{blocks(sh.n, tile), blocks(sh.m, tile), 1}
+	l.Grid = [3]uint32{blocks(sh.n, cols), blocks(sh.m, rows), 1}
 	l.Block = [3]uint32{lanes, 1, 1}
 	out.Out(&l.Args)
 	a.In(&l.Args)

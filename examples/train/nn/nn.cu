@@ -4,7 +4,8 @@
 // batch is many short kernels, and takes as long as the slowest thread of each.
 
 #define KERNEL extern "C" __attribute__((global))
-#define DEVICE static __attribute__((device)) inline
+#define INLINE __attribute__((device)) inline
+#define DEVICE static INLINE
 #define SHARED __attribute__((shared))
 
 enum { threads = 256 };
@@ -16,95 +17,101 @@ DEVICE int thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE int global_thread() { return __nvvm_read_ptx_sreg_ctaid_x() * threads + thread(); }
 
 // shuffle is x of the thread of this warp whose number differs in the bits of mask.
-DEVICE int shuffle_int(int x, int mask) { return __nvvm_shfl_sync_bfly_i32(-1, x, mask, 31); }
+DEVICE int shuffle(int x, int mask) { return __nvvm_shfl_sync_bfly_i32(-1, x, mask, 31); }
 DEVICE float shuffle(float x, int mask) { return __nvvm_shfl_sync_bfly_f32(-1, x, mask, 31); }
+DEVICE double shuffle(double x, int mask) {
+	struct halves { int low, high; } h = __builtin_bit_cast(halves, x);
+	h.low = shuffle(h.low, mask), h.high = shuffle(h.high, mask);
+	return __builtin_bit_cast(double, h);
+}
 
-// In matmul a block computes a square of out, and its threads, in groups, a part of each
+// In matmul a block computes a piece of out, and its threads, in groups, a part of each
 // sum: even a small product then has enough threads for the whole GPU. They take tiles of a
-// and of b of this depth after each other, of which every group has the same four products.
-enum { tile = 16, depth = 128, group = 16, lanes = 512, warps = lanes / 32 };
-
-// What a thread loads of a tile.
-enum { loads = tile * depth / lanes };
+// and of b of this depth after each other, of which a group has four products beside each
+// other in every round.
+enum { tile_rows = 8, tile_cols = 16, depth = 256, group = 16, lanes = 512, warps = lanes / 32 };
+enum { round = lanes / group * 4 };
 
 // Rows of a tile lie this far apart: aligned for vectors, and eight of them in other banks.
-enum { row_floats = depth + 4 };
+enum { stride = depth + 4 };
 
 typedef float vector __attribute__((ext_vector_type(4), may_alias));
 
-// An operand of a product is rows×k; if k_runs, what is added up lies side by side in
-// memory. The place in a tile that a thread loads runs along memory too.
-template <bool k_runs> DEVICE int tile_row(int t) { return k_runs ? t / depth : t % tile; }
-template <bool k_runs> DEVICE int tile_k(int t) { return k_runs ? t % depth : t / tile; }
+// An operand of a product is size×k, of which a tile has part; if k_runs, what is added up
+// lies side by side in memory. The places of a tile that a thread loads run along memory too.
+template <int part, bool k_runs>
+struct operand {
+	enum { loads = part * depth / lanes };
+	float v[loads];
 
-// matmul_load loads a thread's part of the tile that begins at row and start.
-template <bool k_runs>
-DEVICE void matmul_load(float *v, const float *x, int rows, int k, int row, int start) {
-#pragma unroll
-	for (int l = 0; l < loads; l++) {
-		int t = thread() + l * lanes, i = row + tile_row<k_runs>(t), p = start + tile_k<k_runs>(t);
-		v[l] = i >= rows || p >= k ? 0 : k_runs ? x[i * k + p] : x[p * rows + i];
-	}
-}
+	INLINE static int row(int t) { return k_runs ? t / depth : t % part; }
+	INLINE static int column(int t) { return k_runs ? t % depth : t / part; }
 
-template <bool k_runs>
-DEVICE void matmul_store(float *tile_of, const float *v) {
+	INLINE void load(const float *x, int size, int k, int first, int start) {
 #pragma unroll
-	for (int l = 0; l < loads; l++) {
-		int t = thread() + l * lanes;
-		tile_of[tile_row<k_runs>(t) * row_floats + tile_k<k_runs>(t)] = v[l];
+		for (int l = 0; l < loads; l++) {
+			int t = thread() + l * lanes, i = first + row(t), p = start + column(t);
+			v[l] = i >= size || p >= k ? 0 : k_runs ? x[i * k + p] : x[p * size + i];
+		}
 	}
-}
+	INLINE void store(float *tile) {
+#pragma unroll
+		for (int l = 0; l < loads; l++) {
+			int t = thread() + l * lanes;
+			tile[row(t) * stride + column(t)] = v[l];
+		}
+	}
+};
 
 template <bool transpose_a, bool transpose_b>
 DEVICE void matmul(float *out, const float *a, const float *b, int m, int n, int k) {
-	SHARED __attribute__((aligned(16))) float shared[2 * tile * row_floats];
-	float *as = shared, *bs = shared + tile * row_floats;
-	int row = __nvvm_read_ptx_sreg_ctaid_y() * tile, col = __nvvm_read_ptx_sreg_ctaid_x() * tile;
-	// A thread has the rows y, y+4, … and the columns x, x+4, … of the square.
+	SHARED __attribute__((aligned(16))) float shared[(tile_rows + tile_cols) * stride];
+	float *as = shared, *bs = shared + tile_rows * stride;
+	int row = __nvvm_read_ptx_sreg_ctaid_y() * tile_rows, col = __nvvm_read_ptx_sreg_ctaid_x() * tile_cols;
+	// A thread has the rows y and y+4 and the columns x, x+4, … of the piece.
 	int x = thread() % 4, y = thread() / 4 % 4, first = thread() / group * 4;
-	float sum[4][4] = {};
+	float sum[2][4] = {};
 	// The next tiles are on their way while these are worked on.
-	float av[loads], bv[loads];
-	matmul_load<!transpose_a>(av, a, m, k, row, 0);
-	matmul_load<transpose_b>(bv, b, n, k, col, 0);
+	operand<tile_rows, !transpose_a> at;
+	operand<tile_cols, transpose_b> bt;
+	at.load(a, m, k, row, 0), bt.load(b, n, k, col, 0);
 	for (int start = 0; start < k; start += depth) {
-		matmul_store<!transpose_a>(as, av);
-		matmul_store<transpose_b>(bs, bv);
+		at.store(as), bt.store(bs);
 		__nvvm_bar_sync(0);
-		if (start + depth < k) {
-			matmul_load<!transpose_a>(av, a, m, k, row, start + depth);
-			matmul_load<transpose_b>(bv, b, n, k, col, start + depth);
+		if (start + depth < k) at.load(a, m, k, row, start + depth), bt.load(b, n, k, col, start + depth);
+#pragma unroll
+		for (int from = 0; from < depth; from += round) {
+			if (start + from >= k) break;
+			vector ra[2], rb[4];
+#pragma unroll
+			for (int i = 0; i < 2; i++) ra[i] = *(const vector *)(as + (y + 4 * i) * stride + from + first);
+#pragma unroll
+			for (int j = 0; j < 4; j++) rb[j] = *(const vector *)(bs + (x + 4 * j) * stride + from + first);
+#pragma unroll
+			for (int p = 0; p < 4; p++)
+#pragma unroll
+				for (int i = 0; i < 2; i++)
+#pragma unroll
+					for (int j = 0; j < 4; j++) sum[i][j] += ra[i][p] * rb[j][p];
 		}
-		vector ra[4], rb[4];
-#pragma unroll
-		for (int i = 0; i < 4; i++) {
-			ra[i] = *(const vector *)(as + (y + 4 * i) * row_floats + first);
-			rb[i] = *(const vector *)(bs + (x + 4 * i) * row_floats + first);
-		}
-#pragma unroll
-		for (int p = 0; p < 4; p++)
-#pragma unroll
-			for (int i = 0; i < 4; i++)
-#pragma unroll
-				for (int j = 0; j < 4; j++) sum[i][j] += ra[i][p] * rb[j][p];
 		__nvvm_bar_sync(0);
 	}
 	// The two groups of a warp are added first, then the warps in their order.
-	float *parts = shared; // [warps][tile][tile]
+	enum { piece = tile_rows * tile_cols };
+	float *parts = shared; // [warps][piece]
 #pragma unroll
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 2; i++)
 #pragma unroll
 		for (int j = 0; j < 4; j++) {
 			float both = sum[i][j] + shuffle(sum[i][j], group);
-			if (thread() % 32 < group) parts[thread() / 32 * tile * tile + (y + 4 * i) * tile + x + 4 * j] = both;
+			if (thread() % 32 < group) parts[thread() / 32 * piece + (y + 4 * i) * tile_cols + x + 4 * j] = both;
 		}
 	__nvvm_bar_sync(0);
-	int r = row + thread() / tile, c = col + thread() % tile;
-	if (thread() >= tile * tile || r >= m || c >= n) return;
+	int r = row + thread() / tile_cols, c = col + thread() % tile_cols;
+	if (thread() >= piece || r >= m || c >= n) return;
 	float total = parts[thread()];
 #pragma unroll
-	for (int w = 1; w < warps; w++) total += parts[w * tile * tile + thread()];
+	for (int w = 1; w < warps; w++) total += parts[w * piece + thread()];
 	out[r * n + c] = total;
 }
 
@@ -156,57 +163,66 @@ KERNEL LANES(1024) void column_sum(float *__restrict__ out, const float *__restr
 DEVICE float exp(float x) { return __nvvm_ex2_approx_f(x * 1.44269504f); }
 DEVICE float log(float x) { return __nvvm_lg2_approx_f(x) * 0.693147181f; }
 
-// cross_entropy_row is one row, which a warp works on; n scales the gradient. Every thread
-// of the warp returns the loss.
-DEVICE float cross_entropy_row(float *grad, const float *logits, const float *target, int n, int classes, unsigned *correct) {
-	int lane = thread() % 32, best = 0, label = -1;
+// Eight threads work on a row of logits, and a block on so many rows at a time.
+enum { row_lanes = 8, rows_at_once = 1024 / row_lanes };
+
+// cross_entropy_row is one row; n scales the gradient. Each of its threads returns the loss.
+// All threads of the warp call it, since they shuffle: without write it is for that alone.
+DEVICE float cross_entropy_row(float *grad, const float *logits, const float *target, int n, int classes, bool write, unsigned *correct) {
+	int lane = thread() % row_lanes, best = 0, label = -1;
 	float top = logits[0];
-	for (int j = lane; j < classes; j += 32) {
+	for (int j = lane; j < classes; j += row_lanes) {
 		if (logits[j] > top) top = logits[j], best = j;
 		if (target[j] != 0) label = j;
 	}
 #pragma unroll
-	for (int mask = 16; mask > 0; mask /= 2) {
+	for (int mask = row_lanes / 2; mask > 0; mask /= 2) {
 		float other_top = shuffle(top, mask);
-		int other_best = shuffle_int(best, mask), other_label = shuffle_int(label, mask);
+		int other_best = shuffle(best, mask), other_label = shuffle(label, mask);
 		if (other_top > top || (other_top == top && other_best < best)) top = other_top, best = other_best;
 		if (other_label > label) label = other_label;
 	}
-	if (label < 0) {
-		for (int j = lane; j < classes; j += 32) grad[j] = 0;
-		return 0;
-	}
 	float sum = 0;
-	for (int j = lane; j < classes; j += 32) sum += exp(logits[j] - top);
+	for (int j = lane; j < classes; j += row_lanes) sum += exp(logits[j] - top);
 #pragma unroll
-	for (int mask = 16; mask > 0; mask /= 2) sum += shuffle(sum, mask);
+	for (int mask = row_lanes / 2; mask > 0; mask /= 2) sum += shuffle(sum, mask);
+	if (!write) return 0;
+	bool labelled = label >= 0;
 	float scale = 1 / (sum * (float)n);
-	for (int j = lane; j < classes; j += 32) grad[j] = exp(logits[j] - top) * scale - target[j] / (float)n;
+	for (int j = lane; j < classes; j += row_lanes)
+		grad[j] = labelled ? exp(logits[j] - top) * scale - target[j] / (float)n : 0;
+	if (!labelled) return 0;
 	*correct += best == label;
 	return log(sum) + top - logits[label];
 }
 
-enum { rows_at_once = 32 };
-
-// One block; warp w takes rows w, w+32, … and the first thread adds the warps' sums.
+// One block. Of a warp's rows the losses are added by a tree, and then those of the warps.
 DEVICE void cross_entropy_all(float *__restrict__ loss, unsigned *__restrict__ correct, float *__restrict__ grad,
                               const float *__restrict__ logits, const float *__restrict__ targets, int n, int classes) {
-	SHARED double sums[rows_at_once];
-	SHARED unsigned counts[rows_at_once];
-	int warp = thread() / 32;
+	SHARED double sums[32];
+	SHARED int counts[32];
+	int lane = thread() % 32, warp = thread() / 32;
 	double sum = 0;
-	unsigned count = 0;
-	for (int i = warp; i < n; i += rows_at_once)
-		sum += cross_entropy_row(grad + i * classes, logits + i * classes, targets + i * classes, n, classes, &count);
-	if (thread() % 32 == 0) sums[warp] = sum, counts[warp] = count;
-	__nvvm_bar_sync(0);
-	if (thread() > 0) return;
+	unsigned hits = 0;
+	for (int start = 0; start < n; start += rows_at_once) {
+		int i = start + thread() / row_lanes;
+		bool write = i < n;
+		int at = (write ? i : 0) * classes;
+		sum += cross_entropy_row(grad + at, logits + at, targets + at, n, classes, write, &hits);
+	}
+	int count = hits;
 #pragma unroll
-	for (int w = 1; w < rows_at_once; w++) sum += sums[w], count += counts[w];
-	*loss = (float)(sum / n), *correct = count;
+	for (int mask = row_lanes; mask < 32; mask *= 2) sum += shuffle(sum, mask), count += shuffle(count, mask);
+	if (lane == 0) sums[warp] = sum, counts[warp] = count;
+	__nvvm_bar_sync(0);
+	if (warp > 0) return;
+	sum = sums[lane], count = counts[lane];
+#pragma unroll
+	for (int mask = 16; mask > 0; mask /= 2) sum += shuffle(sum, mask), count += shuffle(count, mask);
+	if (lane == 0) *loss = (float)(sum / n), *correct = count;
 }
 
-KERNEL LANES(rows_at_once * 32) void cross_entropy(float *__restrict__ loss, unsigned *__restrict__ correct, float *__restrict__ grad,
+KERNEL LANES(rows_at_once * row_lanes) void cross_entropy(float *__restrict__ loss, unsigned *__restrict__ correct, float *__restrict__ grad,
                      const float *__restrict__ logits, const float *__restrict__ targets, int n, int classes) {
 	cross_entropy_all(loss, correct, grad, logits, targets, n, classes);
 }
@@ -242,7 +258,7 @@ struct scalars {
 	unsigned place;
 };
 
-KERNEL LANES(rows_at_once * 32) void cross_entropy_at(float *__restrict__ losses, unsigned *__restrict__ corrects, float *__restrict__ grad,
+KERNEL LANES(rows_at_once * row_lanes) void cross_entropy_at(float *__restrict__ losses, unsigned *__restrict__ corrects, float *__restrict__ grad,
                         const float *__restrict__ logits, const float *__restrict__ targets, int n, int classes,
                         const scalars *__restrict__ s) {
 	cross_entropy_all(losses + s->place, corrects + s->place, grad, logits, targets, n, classes);
