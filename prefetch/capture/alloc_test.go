@@ -32,10 +32,10 @@ func TestAReplayAllocatesNothing(t *testing.T) {
 		run()
 	}
 	driver, quiet := r.dev.Usage().Allocations, 0
-	for range 40 {
+	for range 160 {
 		captures := step.Report().Captures
 		runtime.GC()
-		allocated := testing.AllocsPerRun(20, run)
+		allocated := testing.AllocsPerRun(4, run)
 		if step.Report().Captures > captures {
 			continue // it was compared meanwhile
 		}

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"errors"
+	"time"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/driver"
@@ -15,6 +16,7 @@ const maxFailures = 3
 // capture captures the step, compares, and submits it as a graph. due is false if a
 // checker alone wants that: without one, an earlier batch's graph would be launched.
 func (s *step) capture(l *lane, g *graph, b prefetch.Batch, due bool) error {
+	began := time.Now()
 	captured, err := l.captured.Capture(func() error { return s.body(l.captured, Batch{b}, l.view()) })
 	if err == nil {
 		defer l.free(captured)
@@ -38,6 +40,7 @@ func (s *step) capture(l *lane, g *graph, b prefetch.Batch, due bool) error {
 	if doubt := doubtful(captured.Nodes()); doubt != nil {
 		return s.single(l, b, captured, doubt)
 	}
+	s.schedule.captured(began, time.Now())
 	return s.agreed(l, g, b, captured, due)
 }
 

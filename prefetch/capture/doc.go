@@ -31,15 +31,19 @@
 //   - The step is captured at its first 16 uses, and at the first of each place. If two
 //     captures differ before any graph was launched a second time, the step is not replayed:
 //     it is submitted call by call, for good, and Report says why.
-//   - It is captured again, and compared, whenever a sixteenth more uses have passed, and at
-//     round ones: 2, 4, 8 and so on, 10, 20, 50, 100 and so on, and the uses behind them; of
-//     each shape of batches at its uses 2, 4, 8 and so on. With LEAT_ORDER=1 in the environment it is
+//   - It is captured again, and compared, whenever a sixteenth more uses have passed, or so
+//     many that captures take a hundredth of the time, whichever comes first; at round uses:
+//     2, 4, 8 and so on, 10, 20, 50, 100 and so on, and those behind them; of each shape of
+//     batches at its uses 2, 4, 8 and so on. With LEAT_ORDER=1 in the environment it is
 //     captured at every use. If a capture differs from those before, graphs may have been
 //     launched that do something else than the step. Then Run returns a *ChangedError, which
 //     names the kernel and both values, from there on.
 //
-// So what changes once in a hundred steps is found, and until it is found a few steps have
-// used the old value. Give it to Run and none does.
+// So a change that stays is found within the time of some hundred captures, a fraction of a
+// second, or within a sixteenth of the steps before. What is done at a single step out of many
+// and then undone is found when a capture happens to be at one of these: of every p-th step
+// after p captures or so, wherever they lie. Until then steps have used the old value. Give it
+// to Run and none does.
 //
 // These steps are submitted call by call as well, because nobody can compare what they do:
 // those with a HostFunc, which is one closure now and another at the next step; those with

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,5 +32,35 @@ func TestSchedule(t *testing.T) {
 	require.True(t, s.due(&c, true))
 	for range 9 {
 		require.False(t, s.due(&c, false))
+	}
+}
+
+// However many uses there were, the next capture is so near that captures take a hundredth of
+// the time, or a little less; and they come at all places of whatever is done periodically.
+func TestScheduleByItsBudget(t *testing.T) {
+	for cost, fewest := range map[time.Duration]int64{0: 16, 10 * time.Microsecond: 33, 150 * time.Microsecond: 500, time.Second: 1 << 40} {
+		const use, uses = 30 * time.Microsecond, 1_000_000
+		s, c, captures, now, before := schedule{}, class{uses: 1 << 62}, 0, time.Now(), int64(0)
+		seen := map[int64]bool{}
+		for n := int64(1); n <= uses; n++ {
+			now = now.Add(use)
+			if !s.due(&c, false) {
+				continue
+			}
+			s.captured(now, now.Add(cost))
+			now = now.Add(cost)
+			if n > uses/2 && before > uses/2 {
+				captures++
+				seen[n%37] = true
+				require.LessOrEqual(t, n-before, min(fewest+fewest/2, uses/16)+1)
+			}
+			before = n
+		}
+		if fewest > uses {
+			require.Less(t, captures, 20, "a sixteenth more each time")
+			continue
+		}
+		require.Less(t, int64(captures), uses/2/fewest)
+		require.Len(t, seen, 37)
 	}
 }
