@@ -15,7 +15,7 @@ import (
 // end is what causes it: f is called again then, without a limit. Any other error is part
 // of Close's. f must not use the Prefetcher.
 //
-// cancel has f not called any more. After Close BeforeFree is ErrClosed.
+// cancel has f not called any more. Any goroutine may call both. After Close BeforeFree is ErrClosed.
 func (p *Prefetcher) BeforeFree(f func(context.Context) error) (cancel func(), err error) {
 	fs, added := &p.beforeFree, &freeing{f: f}
 	if p.ahead.isClosed() || !fs.add(added) {

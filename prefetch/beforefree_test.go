@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,56 @@ func TestBeforeFreeThatTakesLong(t *testing.T) {
 			})
 		})
 	}
+}
+
+// On the host it is the producers' memory that is left.
+func TestBeforeFreeOnTheHostThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ld, err := loader.New(canary{n: 40, width: 4}, 4, loader.Options{})
+		require.NoError(t, err)
+		pf, err := prefetch.NewHost(ld, prefetch.Options{CloseTimeout: time.Second})
+		require.NoError(t, err)
+		_, err = pf.BeforeFree(func(context.Context) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		})
+		require.NoError(t, err)
+		var left *prefetch.CloseError
+		require.ErrorAs(t, pf.Close(), &left)
+		require.True(t, left.HostSlots)
+		require.Zero(t, left.Slots)
+		require.ErrorIs(t, left.Err, context.DeadlineExceeded)
+		require.Positive(t, pf.Stats().Pool.Bytes)
+		time.Sleep(4 * time.Second)
+		require.Zero(t, pf.Stats().Pool.Bytes)
+	})
+}
+
+// Any goroutine may ask for it, and cancel.
+func TestBeforeFreeFromManyGoroutines(t *testing.T) {
+	r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{}, prefetch.Options{})
+	var group sync.WaitGroup
+	var called atomic.Int32
+	for range 8 {
+		group.Go(func() {
+			for i := range 50 {
+				cancel, err := r.pf.BeforeFree(func(context.Context) error {
+					called.Add(1)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i%2 == 0 {
+					cancel()
+				}
+			}
+		})
+	}
+	group.Wait()
+	r.close()
+	require.EqualValues(t, 8*25, called.Load())
 }
 
 // What goes wrong there is told by Close, and everything is freed all the same.

@@ -90,7 +90,8 @@ func TestAFailingAllocationOfMapLeavesNothing(t *testing.T) {
 func TestACloneThatFailsLeavesNothing(t *testing.T) {
 	boom := errors.New("boom")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 24, width: 8}, adversarial(time.Millisecond), 2, loader.Options{Workers: 2}, prefetch.Options{})
+		r := newRig(t, canary{n: 24, width: 8}, adversarial(time.Millisecond), 2, loader.Options{Workers: 2},
+			prefetch.Options{Streams: prefetch.Streams{Compute: 2}})
 		before := r.dev.Usage()
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err)

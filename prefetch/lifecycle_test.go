@@ -154,6 +154,7 @@ func TestUseAfterReleasePanicsWithTheHistory(t *testing.T) {
 			require.Contains(t, recovered(b.Release), "after its release")
 		}
 		require.Contains(t, recovered(func() { prefetch.Batch{}.Len() }), "zero Batch")
+		require.Contains(t, recovered(prefetch.Batch{}.Release), "zero Batch")
 		r.close()
 	})
 }

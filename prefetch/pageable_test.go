@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/device/devicetest"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -22,13 +24,15 @@ import (
 func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 	link := cpu.Link{BytesPerSecond: 1e9}
 	for _, per := range []int{1, 3} {
-		for _, then := range []string{"Close", "range", "Seek", "Quiesce", "Close with a lease"} {
+		for _, then := range []string{"Close", "range", "Seek", "Quiesce", "Close with a lease", "range, Close", "Release, Close"} {
 			t.Run(fmt.Sprint(per, then), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ld, err := loader.New(canary{n: 64, width: 8}, 1, loader.Options{Workers: 1})
 					require.NoError(t, err)
-					dev, err := cpu.Open(cpu.Options{PinnedBytes: 1, Model: &cpu.Model{ComputeEngines: 1, H2D: link, D2H: link, Pageable: link}})
+					drv, err := cpu.New(cpu.Options{PinnedBytes: 1, Model: &cpu.Model{ComputeEngines: 1, H2D: link, D2H: link, Pageable: link}})
 					require.NoError(t, err)
+					tap := devicetest.NewTap(drv)
+					dev := device.New(tap)
 					compute, err := dev.NewStream(device.StreamOptions{})
 					require.NoError(t, err)
 					pf, err := prefetch.New(compute, ld, prefetch.Options{BatchesPerCopy: per, CloseTimeout: 100 * time.Millisecond, Memory: prefetch.Memory{Pageable: true}})
@@ -49,7 +53,7 @@ func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 						if n == 0 {
 							require.NoError(t, compute.Launch(cpu.Busy(time.Hour)))
 						}
-						if then == "Close with a lease" && n == 2 {
+						if (then == "Close with a lease" || then == "Release, Close") && n == 2 {
 							held = b
 						} else {
 							b.Release()
@@ -86,6 +90,24 @@ func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 						}
 						require.Equal(t, 64, at)
 						require.NoError(t, pf.Close())
+					case "range, Close":
+						ctx, cancel := context.WithCancel(t.Context())
+						cancel()
+						for _, err := range pf.Batches(ctx) {
+							require.ErrorIs(t, err, context.Canceled)
+						}
+						start = time.Now()
+						err := pf.Close()
+						limited(err)
+						require.Equal(t, 1, strings.Count(err.Error(), "pageable"), "it is one copy: %v", err)
+					case "Release, Close":
+						boom := errors.New("boom")
+						tap.Arm(devicetest.Rule{Op: devicetest.Record, Err: boom})
+						held.Release()
+						tap.Disarm()
+						err := pf.Close()
+						limited(err)
+						require.ErrorIs(t, err, boom)
 					case "Quiesce":
 						ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 						require.ErrorIs(t, pf.Quiesce(ctx), context.DeadlineExceeded)

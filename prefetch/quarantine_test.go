@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/pinnedpool"
 	"github.com/leat-go/leat/prefetch"
@@ -85,6 +86,39 @@ func TestASlotComesBackFromQuarantine(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Close tells of a host slot that is out of use also where the user still has a batch.
+func TestQuarantineBesideALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		data := canary{n: 20, width: 8, read: func(_ context.Context, i int) error {
+			if i == 4 {
+				<-goOn
+			}
+			return nil
+		}}
+		r := newRig(t, data, cpu.Options{}, 2, loader.Options{Workers: 1, GracePeriod: time.Second},
+			prefetch.Options{Memory: prefetch.Memory{HostSlots: 3}})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		b, err := rd.Next(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		var stuck *loader.StuckError
+		require.ErrorAs(t, halt(r.pf, rd), &stuck)
+		err = r.pf.Close()
+		var left *prefetch.CloseError
+		require.ErrorAs(t, err, &left)
+		require.Len(t, left.Leased, 1)
+		require.ErrorContains(t, err, "1 of 3 buffers are not back")
+		b.Release()
+		close(goOn)
+		synctest.Wait()
+		require.NoError(t, r.dev.Synchronize(t.Context()))
+		synctest.Wait()
+		r.nothingLeft()
+	})
 }
 
 // It may be the only slot there is, and come back while the next run begins.

@@ -85,6 +85,8 @@ func TestCloseDoesNotWaitForATransformThatDoesNotReturn(t *testing.T) {
 		require.ErrorAs(t, r.pf.Close(), &stuck)
 		require.Equal(t, time.Second, time.Since(start))
 		require.NotZero(t, r.dev.Usage().DeviceBytes, "what it may use stays")
+		_, err = r.pf.BeforeFree(func(context.Context) error { return nil })
+		require.ErrorIs(t, err, prefetch.ErrClosed)
 		close(goOn)
 		require.NoError(t, r.dev.Synchronize(t.Context()))
 		time.Sleep(time.Second)
