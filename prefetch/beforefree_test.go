@@ -129,29 +129,38 @@ func TestBeforeFreeOnTheHostThatTakesLong(t *testing.T) {
 
 // Any goroutine may ask for it, and cancel.
 func TestBeforeFreeFromManyGoroutines(t *testing.T) {
+	const goroutines, each = 8, 25
 	r := newRig(t, canary{n: 40, width: 4}, cpu.Options{}, 4, loader.Options{}, prefetch.Options{})
-	var group sync.WaitGroup
 	var called atomic.Int32
-	for range 8 {
-		group.Go(func() {
-			for i := range 50 {
-				cancel, err := r.pf.BeforeFree(func(context.Context) error {
-					called.Add(1)
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if i%2 == 0 {
-					cancel()
-				}
-			}
+	ask := func() (cancel func()) {
+		cancel, err := r.pf.BeforeFree(func(context.Context) error {
+			called.Add(1)
+			return nil
 		})
+		if err != nil {
+			t.Error(err)
+		}
+		return cancel
 	}
-	group.Wait()
+	all := func(f func()) {
+		var group sync.WaitGroup
+		for range goroutines {
+			group.Go(func() {
+				for range each {
+					f()
+				}
+			})
+		}
+		group.Wait()
+	}
+	all(func() { ask() })
+	cancels := make(chan func(), goroutines*each)
+	for range goroutines * each {
+		cancels <- ask()
+	}
+	all(func() { (<-cancels)() })
 	r.close()
-	require.EqualValues(t, 8*25, called.Load())
+	require.EqualValues(t, goroutines*each, called.Load())
 }
 
 // What goes wrong there is told by Close, and everything is freed all the same.

@@ -283,7 +283,9 @@ func TestUsedOnRefusesWhatCannotWork(t *testing.T) {
 					require.Equal(t, b.Position(), refused.Position)
 					require.Equal(t, s.Name(), refused.Stream)
 				}
-				require.Error(t, b.UsedOn(nil))
+				err := b.UsedOn(nil)
+				require.ErrorContains(t, err, "the stream is nil")
+				require.NotErrorIs(t, err, prefetch.ErrMaxStreams)
 				all = append(all, r.readOn(b, open, time.Millisecond))
 			}
 			r.sequence(all, 1)
