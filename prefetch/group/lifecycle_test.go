@@ -491,6 +491,11 @@ func TestNewRefuses(t *testing.T) {
 	var of *group.DeviceError
 	require.ErrorAs(t, err, &of)
 	require.ErrorContains(t, err, "Depth is -1")
+	even, err := loader.New(canary{n: 10, width: 1}, 4, loader.Options{Last: loader.Drop})
+	require.NoError(t, err)
+	_, err = group.New(streamsOf(cards), even, prefetch.Options{Memory: prefetch.Memory{PinnedBytes: -1}})
+	require.ErrorAs(t, err, &of)
+	require.ErrorContains(t, err, "PinnedBytes is -1")
 	require.Panics(t, func() { group.Step{}.Len() })
 	require.Panics(t, func() { group.Result{}.Len() })
 	for _, c := range cards {
