@@ -120,9 +120,7 @@ func (r *mixReader[T]) reopen(m mixSourceMark) error {
 // begin opens a source's pass.
 func (r *mixReader[T]) begin(source int, at []byte) error {
 	if r.of.most > 0 && r.open >= r.of.most {
-		if err := r.rest(); err != nil {
-			return err
-		}
+		r.rest()
 	}
 	s := &r.sources[source]
 	up, err := r.of.streams[source].open(r.ctx, again(r.pass, s.pass), r.shard, at)
@@ -134,8 +132,9 @@ func (r *mixReader[T]) begin(source int, at []byte) error {
 	return nil
 }
 
-// rest closes the source that was not read for longest, of those that have a mark.
-func (r *mixReader[T]) rest() error {
+// rest closes the source that was not read for longest, of those that have a mark. Who asks
+// the Mix for its mark hears why another has none.
+func (r *mixReader[T]) rest() {
 	var without []bool // a mark; hardly ever any
 	for {
 		oldest := -1
@@ -145,23 +144,19 @@ func (r *mixReader[T]) rest() error {
 			}
 		}
 		if oldest < 0 {
-			return nil
+			return
 		}
 		s := &r.sources[oldest]
 		mark, err := s.up.AppendMark(nil)
-		switch {
-		case errors.Is(err, loader.ErrNoMark):
-			if without == nil {
-				without = make([]bool, len(r.sources))
-			}
-			without[oldest] = true
-			continue
-		case err != nil:
-			return err
+		if err == nil {
+			s.rests = mark
+			r.shut(s)
+			return
 		}
-		s.rests = mark
-		r.shut(s)
-		return nil
+		if without == nil {
+			without = make([]bool, len(r.sources))
+		}
+		without[oldest] = true
 	}
 }
 
