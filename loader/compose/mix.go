@@ -102,7 +102,7 @@ func mixed(name string, seed uint64, rule Rule, sources []Source, steps []quota.
 		return nil, err
 	}
 	for i, s := range steps {
-		if s.From >= int64(n) && i > 0 {
+		if s.From >= int64(n) {
 			return nil, mistake(fmt.Sprintf("%s[%d].From", name, i), s.From, fmt.Sprintf("less than %d: an epoch has no more samples", n))
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // each, and the body, whose first byte is the kind. The last record is the index, behind which
 // there are its offset and the size of the file, eight bytes each.
 const (
-	fileMagic  = "leat shard 1\n"
+	fileMagic  = "leat shard 2\n"
 	fileHead   = 8       // of a record
 	fileTail   = 16      // behind the index
 	mostHeader = 1 << 20 // far above any that is written
@@ -208,7 +208,10 @@ func sealed(b []byte, begin int) []byte {
 func appendOrigin(dst []byte, o loader.Origin) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(o.File)))
 	dst = append(dst, o.File...)
-	return binary.AppendVarint(binary.AppendVarint(dst, o.Offset), o.Record)
+	for _, n := range []int64{o.Offset, o.Record, o.Line} {
+		dst = binary.AppendVarint(dst, n)
+	}
+	return dst
 }
 
 // parseOrigin takes an origin from the front. Its name is that of before, if it is the same.
@@ -221,11 +224,12 @@ func parseOrigin(b []byte, before string) (o loader.Origin, rest []byte, err err
 		o.File = string(rest[:n])
 	}
 	rest = rest[n:]
-	offset, a := binary.Varint(rest)
-	record, b2 := binary.Varint(rest[max(a, 0):])
-	if a <= 0 || b2 <= 0 {
-		return o, nil, errDamaged
+	for _, to := range []*int64{&o.Offset, &o.Record, &o.Line} {
+		v, read := binary.Varint(rest)
+		if read <= 0 {
+			return o, nil, errDamaged
+		}
+		*to, rest = v, rest[read:]
 	}
-	o.Offset, o.Record = offset, record
-	return o, rest[a+b2:], nil
+	return o, rest, nil
 }

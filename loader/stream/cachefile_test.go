@@ -473,3 +473,43 @@ func TestBuildEndsWhereNothingGoesOn(t *testing.T) {
 	require.NoError(t, again.Build(ctx))
 	require.Equal(t, 1, again.Stats().Whole)
 }
+
+// Whatever byte of a file is damaged, and wherever it is cut off, the values are those of the
+// stream, with their origins; and the file is whole afterwards, or was never one of ours.
+func TestEveryDamageToAFile(t *testing.T) {
+	s := stream.Map(stream.Lines(files("one\ntwo\n\nfour\n"), stream.LinesOptions{}), nil2(func(line []byte) int { return len(line) }))
+	directory := t.TempDir()
+	path := filepath.Join(directory, "0-of-1.cache")
+	require.NoError(t, cacheFile(s, directory).Build(ctx))
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want := read(t, s, pass, 0)
+	require.EqualValues(t, 4, want[3].item.Origin.Line)
+	try := func(damaged []byte, what string, at int) {
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		c := cacheFile(s, directory)
+		r, err := c.Stream().Open(ctx, pass, 0, nil)
+		if err != nil {
+			require.ErrorContains(t, err, "the file is no cache", "%s at %d", what, at)
+			require.Less(t, at, len("leat shard 2\n"), what)
+			left, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, damaged, left, "it may be somebody's")
+			return
+		}
+		require.Equal(t, want, drain(t, r, nil), "%s at %d", what, at)
+		require.NoError(t, r.Close())
+		again := cacheFile(s, directory)
+		require.NoError(t, again.Build(ctx), "%s at %d", what, at)
+		require.NoError(t, again.Build(ctx))
+		require.Equal(t, want, read(t, again.Stream(), pass, 0), "%s at %d", what, at)
+		require.Len(t, filesIn(t, directory), 1)
+	}
+	for at := range whole {
+		try(whole[:at], "cut off", at)
+		damaged := append([]byte(nil), whole...)
+		damaged[at] ^= 1 << (at % 8)
+		try(damaged, "a bit flipped", at)
+	}
+	try(append(append([]byte(nil), whole...), 0), "a byte more", len(whole))
+}
