@@ -18,6 +18,7 @@
 //	loader/statefile    States in files
 //	loader/records      files of fixed-length binary records
 //	loader/images       folders of pictures
+//	loader/tar          samples in tar files
 //	loader/idx          IDX files, the format of MNIST
 //	loader/tokens       windows of files of tokens
 //	loader/npy          NumPy's arrays

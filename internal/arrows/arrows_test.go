@@ -75,7 +75,8 @@ func TestImportsPointOneWay(t *testing.T) {
 const (
 	purego   = "github.com/ebitengine/purego"
 	memlimit = "github.com/KimMachineGun/automemlimit/memlimit"
-	memory   = "github.com/pbnjay/memory" // automemlimit's
+	memory   = "github.com/pbnjay/memory"      // automemlimit's
+	compress = "github.com/klauspost/compress" // zstd
 )
 
 // foreign is what the packages that users import are built from, beside the standard
@@ -86,6 +87,7 @@ var foreign = map[string][]string{
 	"loader":           nil,
 	"loader/compose":   nil,
 	"loader/idx":       nil,
+	"loader/images":    nil,
 	"loader/npy":       nil,
 	"loader/tokens":    nil,
 	"loader/ranks":     nil,
@@ -93,6 +95,7 @@ var foreign = map[string][]string{
 	"loader/source":    nil,
 	"loader/statefile": nil,
 	"loader/stream":    nil,
+	"loader/tar":       {compress},
 	"device":           nil,
 	"device/driver":    nil,
 	"device/order":     nil,

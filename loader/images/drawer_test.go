@@ -249,7 +249,7 @@ func TestBombs(t *testing.T) {
 func TestFilesThatAreCutOff(t *testing.T) {
 	for _, name := range []string{"444.jpg", "progressive.jpg", "palette8.png", "palette.gif", "lossy.webp", "lossless.webp"} {
 		data := fixture(t, name)
-			whole := len(data)
+		whole := len(data)
 		switch filepath.Ext(name) {
 		case ".gif":
 			whole -= 2

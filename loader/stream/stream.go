@@ -56,6 +56,12 @@ func New[T any](shards int, open func(ctx context.Context, pass loader.Pass, sha
 	return newStream("New", shards, open)
 }
 
+// Failed is a stream that could not be made: Err returns err, and so it does for every
+// operator on it. It is for functions that make streams of their arguments.
+func Failed[T any](err error) Stream[T] {
+	return Stream[T]{shards: 1, err: err, open: func(context.Context, loader.Pass, int, []byte) (Reader[T], error) { return nil, err }}
+}
+
 // newStream is New for a function of that name, whose mistakes are told as its own.
 func newStream[T any](name string, shards int, open opener[T]) Stream[T] {
 	var errs []error
