@@ -168,7 +168,7 @@ func (m *merger) ask(ctx, voting context.Context, rows int, failed error) (least
 		if returned {
 			return
 		}
-		if err = caught(recover()); err == errGoexit {
+		if err = caught(recover()); isExit(err) {
 			failed := m.outcome(err)
 			failed.Stage = StageAgree
 			m.refuse(ctx, failed)

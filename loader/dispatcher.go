@@ -193,7 +193,7 @@ func (d *dispatcher) get(ctx context.Context, filled Filled) (slot Slot, err err
 		if returned {
 			return
 		}
-		if err = caught(recover()); err == errGoexit {
+		if err = caught(recover()); isExit(err) {
 			d.fail(ctx, noSlot(filled, err))
 		}
 	}()

@@ -313,10 +313,6 @@ func (e *SubstituteError) Unwrap() []error {
 	return []error{e.Err, e.Last}
 }
 
-// errGoexit is the failure of user code that called runtime.Goexit, as the Fatal
-// methods of package testing do.
-var errGoexit = errors.New("the goroutine was ended by runtime.Goexit")
-
 // The failures of an Iterable that gives nil.
 var (
 	errNoIterator = errors.New("Samples returned nil, want an iterator")

@@ -161,17 +161,20 @@ func TestGoexitInASampleIsAFailure(t *testing.T) {
 		return nil
 	}
 	for _, workers := range []int{1, 3} {
-		for _, policy := range []loader.ErrorPolicy{loader.Fail, loader.Substitute} {
+		for i, policy := range []loader.ErrorPolicy{loader.Fail, loader.Substitute, loader.Fail} {
 			synctest.Test(t, func(t *testing.T) {
 				l := newNumbers(t, numbers{n: 20, before: exit}, 4, loader.Options{
-					Epochs: 1, Workers: workers, OnError: policy,
+					Epochs: 1, Workers: workers, OnError: policy, ReadTimeout: time.Duration(i/2) * time.Hour,
 				})
 				batches, err := readAll(t, l, loader.Cursor{}, 1)
 				require.Len(t, batches, 1)
 				var failure *loader.Error
 				require.ErrorAs(t, err, &failure)
 				require.Equal(t, 4, failure.Sample)
-				require.ErrorContains(t, err, "runtime.Goexit")
+				var exited *loader.GoexitError
+				require.ErrorAs(t, err, &exited)
+				require.Contains(t, string(exited.Stack), "TestGoexitInASampleIsAFailure")
+				require.Regexp(t, `read: the goroutine was ended by runtime.Goexit \(at .*failure_test.go:\d+\)$`, err.Error())
 			})
 		}
 	}

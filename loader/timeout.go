@@ -57,6 +57,7 @@ type limit struct {
 	run       *Run
 	timer     *time.Timer
 	reader    *reader       // nil before the first Read, and after a late one
+	exit      error         // of a reader that user code has ended
 	goroutine atomic.Uint64 // the reader's
 }
 
@@ -107,8 +108,8 @@ func (l *limit) ask(ctx context.Context, q request, row *Row) error {
 // returned deals with a Read that has returned in time.
 func (l *limit) returned(err error, row *Row) error {
 	r := l.reader
-	if err == errGoexit { // does to the caller what it does without a limit
-		l.reader = nil
+	if r.exited { // does to the caller what it does without a limit
+		l.reader, l.exit = nil, err
 		runtime.Goexit()
 	}
 	if err == nil {
@@ -118,6 +119,14 @@ func (l *limit) returned(err error, row *Row) error {
 		row.take(&r.row)
 	}
 	return err
+}
+
+// exited is err of exited, which where there is a limit is of the reader.
+func (l *limit) exited(err error) error {
+	if l == nil || l.exit == nil {
+		return err
+	}
+	return l.exit
 }
 
 // leave leaves the reader alone with a late Read, whose context it cancels.
@@ -151,6 +160,7 @@ type reader struct {
 	cancel   context.CancelCauseFunc
 	requests chan request
 	done     chan error // has room for what nobody waits for any more
+	exited   bool       // whether user code has ended it; set before done has the error
 	ended    bool       // guarded by lateReads
 }
 
@@ -180,7 +190,8 @@ func (r *reader) loop(ctx context.Context, goroutine *atomic.Uint64) {
 	defer r.cancel(nil)
 	defer func() {
 		if !ended {
-			r.done <- errGoexit
+			r.exited = true
+			r.done <- exited()
 		}
 		if late := r.run.lateReads.remove(r); !late {
 			r.run.leave()

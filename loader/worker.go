@@ -191,8 +191,8 @@ func (w *worker) rows(ctx context.Context, b *batch, lo int) (next int, ok bool)
 		if returned {
 			return
 		}
-		if err := caught(recover()); err == errGoexit {
-			w.fail(ctx, b, row, err)
+		if err := caught(recover()); isExit(err) {
+			w.fail(ctx, b, row, w.limit.exited(err))
 		} else {
 			next, ok = w.failed(ctx, b, row, err)
 		}
@@ -270,7 +270,7 @@ func (w *worker) giveBack(b *batch, row int) {
 // recover returned in the deferred function.
 func caught(recovered any) error {
 	if recovered == nil {
-		return errGoexit
+		return exited()
 	}
 	return &PanicError{Value: recovered, Stack: debug.Stack()}
 }
@@ -322,7 +322,7 @@ func (w *worker) substitute(ctx context.Context, b *batch, row int, cause error)
 	defer func() {
 		w.standIn.Store(-1)
 		if !returned { // Goexit: the callers' deferred functions are all that runs yet
-			w.fail(ctx, b, row, &SubstituteError{Err: cause, Last: errGoexit})
+			w.fail(ctx, b, row, &SubstituteError{Err: cause, Last: w.limit.exited(exited())})
 		}
 	}()
 	last := error(nil)
