@@ -52,6 +52,16 @@
 // becomes slow, or has to be replaced. In order, results that are before their turn are copied,
 // as many as Output.Slots for each device, so that a device that has misjudged its time goes on.
 //
+// # Streams
+//
+// A loader.Stream is refused by New and by NewPool, with a *loader.OptionError. The place in it
+// is a mark of each shard, of which a device's pipeline knows those of its own shards only; a
+// Group would have to put together at every step what the others know, to have a State that is
+// none of theirs, and to take back the batches of a step that not all of them have. And which
+// sample comes next is not known before it is read, so that a Pool has nothing to deal. In a
+// stream a device is a rank: a Prefetcher for each, whose loaders have Options.Shard and
+// Options.Steps, and loader.MergeStates where a State is saved; see the example.
+//
 // # What is shared
 //
 // The workers are divided, evenly, and so is the budget for pinned memory. Plan says how.

@@ -17,6 +17,7 @@ import (
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/stream"
 	"github.com/leat-go/leat/prefetch"
 	"github.com/leat-go/leat/prefetch/group"
 )
@@ -496,6 +497,18 @@ func TestNewRefuses(t *testing.T) {
 	_, err = group.New(streamsOf(cards), even, prefetch.Options{Memory: prefetch.Memory{PinnedBytes: -1}})
 	require.ErrorAs(t, err, &of)
 	require.ErrorContains(t, err, "PinnedBytes is -1")
+	data := stream.Encode(stream.FromSlice([]byte{1, 2, 3, 4}, 2), canary{width: 1}.Fields(), func(context.Context, byte, *loader.Row) error { return nil })
+	shards, err := loader.NewStream(data, 2, loader.Options{Steps: 1})
+	require.NoError(t, err)
+	for _, refused := range []func() error{
+		func() error { _, err := group.New(streamsOf(cards), shards, prefetch.Options{}); return err },
+		func() error { _, err := group.NewPool(streamsOf(cards), shards, prefetch.Options{}); return err },
+	} {
+		var option *loader.OptionError
+		err := refused()
+		require.ErrorAs(t, err, &option)
+		require.ErrorContains(t, err, ": ld is ")
+	}
 	require.Panics(t, func() { group.Step{}.Len() })
 	require.Panics(t, func() { group.Result{}.Len() })
 	for _, c := range cards {
