@@ -20,6 +20,9 @@
 //	loader/images       folders of pictures
 //	loader/tar          samples in tar files
 //	loader/idx          IDX files, the format of MNIST
+//	loader/jsonl        values of files of JSON lines
+//	loader/csv          rows of CSV files
+//	loader/lines        lines of text files by number
 //	loader/tokens       windows of files of tokens
 //	loader/npy          NumPy's arrays
 //	loader/stream       chains of operators over streams, for NewStream

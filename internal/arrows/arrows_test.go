@@ -12,7 +12,10 @@ import (
 	_ "github.com/leat-go/leat/device/auto"
 	_ "github.com/leat-go/leat/device/meter"
 	_ "github.com/leat-go/leat/loader/compose"
+	_ "github.com/leat-go/leat/loader/csv"
 	_ "github.com/leat-go/leat/loader/idx"
+	_ "github.com/leat-go/leat/loader/jsonl"
+	_ "github.com/leat-go/leat/loader/lines"
 	_ "github.com/leat-go/leat/loader/npy"
 	_ "github.com/leat-go/leat/loader/ranks"
 	_ "github.com/leat-go/leat/loader/records"
@@ -90,6 +93,9 @@ var foreign = map[string][]string{
 	"loader/images":    nil,
 	"loader/npy":       nil,
 	"loader/tokens":    nil,
+	"loader/lines":     nil,
+	"loader/csv":       nil,
+	"loader/jsonl":     nil,
 	"loader/ranks":     nil,
 	"loader/records":   nil,
 	"loader/source":    nil,

@@ -1,0 +1,14 @@
+// Package jsonl has the values of files with a JSON value in each line (JSON Lines, NDJSON) by
+// number, in any order. Where the lines are is kept in an index: see package lines.
+//
+//	fields := []loader.Field{
+//		{Name: "text", DType: dtype.Uint8, Shape: []int{4096}, Ragged: &loader.Ragged{}},
+//		{Name: "label", DType: dtype.Int64},
+//	}
+//	data, err := jsonl.Open(ctx, files, fields, jsonl.Options{})
+//	defer data.Close()
+//
+// Open takes the values of the keys that are called as the fields are. OpenFunc has a function
+// of yours make a sample of a value, as for a text that a tokeniser cuts. stream.JSON reads
+// values one after the other, without an index.
+package jsonl
