@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/leat-go/leat/device/driver"
 	"github.com/leat-go/leat/internal/invariants"
@@ -28,6 +30,8 @@ type Stream struct {
 	h       driver.Stream
 	name    string
 	closing closing
+
+	synchronized atomic.Int64 // for which the host has waited
 
 	mu     sync.Mutex
 	launch driver.Launch // borrowed by Launch, so that callers' own stay off the heap
@@ -178,8 +182,14 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 	if err := s.open("SynchronizeStream"); err != nil {
 		return err
 	}
+	began := time.Now()
+	defer func() { s.synchronized.Add(int64(time.Since(began))) }()
 	return s.dev.drv.SynchronizeStream(ctx, s.h)
 }
+
+// Synchronized is for how long callers of Synchronize have waited, those that still wait not
+// counted: time in which a loop submits nothing.
+func (s *Stream) Synchronized() time.Duration { return time.Duration(s.synchronized.Load()) }
 
 // CopyH2D copies src into dst, which must be of src's length. src is borrowed
 // until the copy is done. From memory that isn't pinned the call blocks.
