@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leat-go/leat/device"
@@ -130,7 +131,7 @@ func (p *Prefetcher) released(w *window) {
 	w.withdraw()
 	if w.slot == nil {
 		p.stages.pinned.Put(loader.Slot{ID: w.id})
-	} else if err := p.stages.ring.Return(w.slot, &w.usedOn, true); err != nil {
+	} else if err := errors.Join(p.stages.timeline.finish(w, len(p.stages.computes.Streams)), p.stages.ring.Return(w.slot, &w.usedOn, true)); err != nil {
 		p.ahead.fail(fmt.Errorf("prefetch: Release: %w", err))
 	}
 	if p.ahead.life.must(life.TakeBack).Freed() {

@@ -8,13 +8,15 @@ import (
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // What follows is for a consumer on the host, as NewHost makes one for.
 
 // passPinned passes a batch to the reader as it lies in its pinned buffer.
 func (r *run) passPinned(w *window) error {
-	w.set(&r.gathered[0])
+	w.set(&r.gathered[0], journal.Way{})
+	w.told.sent = w.way.Filled
 	w.step(life.Load)
 	r.gathered = r.gathered[:0]
 	if err := r.pass(w); err != nil {
@@ -37,6 +39,7 @@ func (g *stages) uploadToHost(to *slots.Slot, batch loader.Filled, up *uploading
 		return err
 	}
 	var done int
+	up.copying = g.timeline.now()
 	if err := t.apply(to.Memory, g.windowsOf(to), in, &done); err != nil {
 		return err
 	}
@@ -57,7 +60,11 @@ func (r *run) arrived(ctx context.Context, closing <-chan struct{}, filled *devi
 	if done, err := filled.Done(); done || err != nil {
 		return err
 	}
-	defer func(from time.Time) { r.stages.counters.device.Add(int64(time.Since(from))) }(time.Now())
+	defer func(from time.Time) {
+		late := time.Since(from)
+		r.stages.counters.device.Add(int64(late))
+		r.late += late
+	}(time.Now())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/internal/copytime"
 	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
@@ -21,7 +22,7 @@ func newStages(dev, host *device.Device, compute *device.Stream, ld *loader.Load
 	if err != nil {
 		return nil, err
 	}
-	g := &stages{sizes: z, seed: ld.Options().Seed, dev: dev, host: host, calls: hold.NewGate(), acrossEpochs: ld.Options().Epochs > 0}
+	g := &stages{sizes: z, timeline: timeline{to: z.options.Recorder}, seed: ld.Options().Seed, dev: dev, host: host, calls: hold.NewGate(), acrossEpochs: ld.Options().Epochs > 0}
 	if compute != nil {
 		g.computes = slots.Computes{Streams: []*device.Stream{compute}, RoundRobin: z.options.Streams.RoundRobin}
 	}
@@ -95,12 +96,9 @@ func (g *stages) allocateStreams() (err error) {
 		}
 		g.computes.Streams = append(g.computes.Streams, s)
 	}
-	if o := &g.sizes.options; o.Timing {
-		// When a mark comes round again, as many copies have been submitted since as there
-		// are batches in all slots: a later one into the same slot is done by then.
-		return g.timeline.Init(g.dev, o.Memory.HostSlots+o.Depth*o.BatchesPerCopy+1)
-	}
-	return nil
+	o := &g.sizes.options
+	marks := g.sizes.marks(o.Memory.HostSlots, o.BatchesPerCopy)
+	return g.timeline.Init(g.copies, int(marks), copytime.Options{Every: o.Timing, To: o.Recorder})
 }
 
 // allocateSlots makes the ring of device slots, or of what a host consumer's transform

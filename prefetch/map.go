@@ -9,6 +9,7 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/internal/usercode"
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // A Step submits to b's Stream the work that reads b and writes out, of b.Len rows,
@@ -129,6 +130,7 @@ func beginMap(p *Prefetcher, o Output) error {
 
 // steps is the stepper: it joins each batch with a free result and runs the step.
 func (m *mapping) steps(ctx context.Context) {
+	m.p.stages.timeline.begins(journal.Stepper)
 	defer close(m.stepped)
 	defer func() {
 		for _, q := range m.queues {

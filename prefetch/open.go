@@ -86,8 +86,10 @@ func unlessTold(err, told error) error {
 // endBody counts the time since the last batch as the user's.
 func (r *Reader) endBody(now time.Time) {
 	if !r.returned.IsZero() {
-		r.ahead.stages.counters.body.Add(int64(now.Sub(r.returned)))
+		body := now.Sub(r.returned)
+		r.ahead.stages.counters.body.Add(int64(body))
 		r.returned = time.Time{}
+		r.tell(now, body)
 	}
 }
 

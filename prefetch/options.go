@@ -29,7 +29,9 @@ type Options struct {
 	// Timing measures on the device how long compute waited for copies, by timed
 	// events: three more records a copy.
 	Timing bool
-	// Recorder, if not nil, is told what the pipeline does. Package observe has one.
+	// Recorder, if not nil, is told what the pipeline does. Package observe has one. A few
+	// uploads are timed for it, in bursts so rare that they cost less than 1%, and with Timing
+	// all of them.
 	Recorder journal.Recorder `json:"-"`
 	// CloseTimeout is how long Close waits for work on the device, and the end of a
 	// range for a copy from pageable memory. 0 means 5 s.

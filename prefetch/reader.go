@@ -6,8 +6,8 @@ import (
 
 	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/life"
-	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // A Reader is the pull form of Batches, for callers that need several batches at once
@@ -29,6 +29,7 @@ type Reader struct {
 	// their results are: it doesn't move the cursor.
 	forMap   bool
 	returned time.Time // when Next last returned a batch
+	telling  telling
 }
 
 // Next returns the next batch, which the caller owns until Release. Behind the
@@ -129,9 +130,11 @@ func (r *Reader) wait(ctx context.Context, wait bool) (*window, error) {
 		w, err = a.run.next(ctx, r.closing, a.closed)
 		now = time.Now()
 	}
+	var of journal.Parts
 	if !there || len(a.run.waits) > 0 {
-		a.run.waited(waits.Span{From: from, To: now}, w, err)
+		of = a.run.waited(span{from, now}, w, err)
 	}
+	r.waited(from, of, w, err)
 	if w != nil {
 		r.returned = now
 	}
@@ -160,6 +163,7 @@ func (r *Reader) deliver(ctx context.Context, w *window) error {
 		w.slot.Delivered()
 	}
 	g.counters.delivered(w)
+	r.tellDelivered(w)
 	after := a.place.claim.Normalize(w.batch.After)
 	a.run.taken(w, after)
 	r.begun = true

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/internal/hold"
-	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // A run works ahead of the reader, from a place on: the loader's goroutines, which fill
@@ -38,7 +38,8 @@ type run struct {
 	atEnd bool          // the epoch's last batch is taken, its end not yet
 	head  *window       // taken from items, not delivered: the caller's context ended
 	over  bool          // there is nothing more to take
-	waits []waits.Span  // for the batch to come, which their callers did not wait for to the end
+	late  time.Duration // for which a host consumer waited for the transform of the batch to come
+	waits []span        // for the batch to come, which their callers did not wait for to the end
 }
 
 var errStopped = errors.New("prefetch: stopped")
@@ -201,16 +202,21 @@ func (r *run) interpret(w *window, ok bool) (*window, error) {
 // mostWaits is how many waits for one batch are divided by what that lacked.
 const mostWaits = 1024
 
-// waited counts a wait of Next, which ended with a batch or an error.
-func (r *run) waited(s waits.Span, w *window, err error) {
+// A span is a stretch of time.
+type span struct{ from, to time.Time }
+
+// waited counts a wait of Next, which ended with a batch or an error, and returns the parts of
+// all waits for the batch.
+func (r *run) waited(s span, w *window, err error) (of journal.Parts) {
 	r.waits = append(r.waits, s)
 	if _, later := err.(again); later && len(r.waits) < mostWaits {
-		return // what the batch lacks is known when it has come
+		return of // what the batch lacks is known when it has come
 	}
 	for _, s := range r.waits {
-		r.stages.counters.waited(s, w, r.stages.ring != nil)
+		of = of.Plus(r.stages.counters.waited(s, w))
 	}
 	r.waits = r.waits[:0]
+	return of
 }
 
 // taken notes that a batch is the reader's.

@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"github.com/leat-go/leat/internal/slots"
-	"github.com/leat-go/leat/internal/waits"
+	"github.com/leat-go/leat/observe/journal"
 )
 
-// freeSlot waits for a slot, and counts for how long the user had all of them.
-func (r *run) freeSlot() (s *slots.Slot, short waits.Shortage, err error) {
+// freeSlot waits for a slot, and counts for how long the user had all of them. Of the way it
+// returns that wait, if there was one.
+func (r *run) freeSlot() (s *slots.Slot, way journal.Way, err error) {
 	g := r.stages
 	if s = g.takeSlot(); s != nil {
-		return s, waits.Shortage{}, nil
+		return s, way, nil
 	}
-	short.From = time.Now()
+	way.Short = time.Now()
 	for s == nil && err == nil {
-		if short.Freed.IsZero() && g.ring.Free() > 0 {
-			short.Freed = time.Now()
+		if way.Freed.IsZero() && g.ring.Free() > 0 {
+			way.Freed = time.Now()
 		}
 		select {
 		case <-g.ring.Wake:
@@ -26,12 +27,12 @@ func (r *run) freeSlot() (s *slots.Slot, short waits.Shortage, err error) {
 			err = context.Cause(r.ctx)
 		}
 	}
-	short.To = time.Now()
-	if short.Freed.IsZero() {
-		short.Freed = short.To
+	way.Placed = time.Now()
+	if way.Freed.IsZero() {
+		way.Freed = way.Placed
 	}
-	g.counters.waitSlot.Add(int64(short.Freed.Sub(short.From)))
-	return s, short, err
+	g.counters.waitSlot.Add(int64(way.Freed.Sub(way.Short)))
+	return s, way, err
 }
 
 // takeSlot is the free slot to be filled next, nil if that is to be waited for.

@@ -155,10 +155,23 @@ func (z *sizes) deviceBytes(n int) int64 {
 func (z *sizes) events(n int) int64 {
 	o := z.options
 	events := sum(product(o.Depth, 1+o.Streams.Compute), product(o.Depth, n, z.others))
-	if o.Timing {
-		events = sum(events, product(copytime.Events, sum(int64(z.hostSlots(n)), product(o.Depth, n))))
-	}
+	events = sum(events, product(copytime.Events, z.marks(z.hostSlots(n), n)))
 	return sum(events, int64(z.hostSlots(n)))
+}
+
+// marks is how many uploads can be under way whose times are wanted: from the submission of a
+// copy until compute has done with its batches. They have batches in host slots, in raw memory
+// or in device slots.
+func (z *sizes) marks(hostSlots, batchesPerCopy int) int64 {
+	o := &z.options
+	if !o.Timing && o.Recorder == nil {
+		return 0
+	}
+	places := o.Depth
+	if o.Transform != nil {
+		places += raws
+	}
+	return sum(sum(int64(hostSlots), 1), product(int64(places), int64(batchesPerCopy)))
 }
 
 // check holds the sizes against the budgets, and against what would do each but not all

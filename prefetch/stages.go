@@ -1,8 +1,9 @@
 package prefetch
 
 import (
+	"time"
+
 	"github.com/leat-go/leat/device"
-	"github.com/leat-go/leat/internal/copytime"
 	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
@@ -29,7 +30,7 @@ type stages struct {
 	transform    *transforming // nil without a transform
 	ring         *slots.Ring   // of device slots, or of a transform's output; nil without either
 	windows      []*window     // of all batches that can be delivered
-	timeline     copytime.Marks
+	timeline     timeline
 	counters     counters
 	acrossEpochs bool // producers go on behind an epoch's end, since there is a stated number
 
@@ -54,9 +55,10 @@ type stages struct {
 // An uploading is how far an upload has come. It is no result of functions, since a
 // transform may end the goroutine, and then none are returned.
 type uploading struct {
-	mark   int   // of the copy in the timeline
-	loaded int   // how many batches have all of their work submitted
-	err    error // why none have of those that a transform was done to
+	mark    int       // of the copy in the timeline
+	copying time.Time // when the copy was submitted and a transform's calls began, if anybody is told
+	loaded  int       // how many batches have all of their work submitted
+	err     error     // why none have of those that a transform was done to
 }
 
 // upload submits the work that brings batches into a free slot.
@@ -87,7 +89,7 @@ func (g *stages) copyInto(to *slots.Slot, batches []loader.Filled) (mark int, er
 	if err := g.feed.fill(g.copies, to.Memory, batches); err != nil {
 		return 0, err
 	}
-	if err := g.timeline.End(g.copies, mark); err != nil {
+	if err := g.timeline.Copied(g.copies, mark); err != nil {
 		return 0, err
 	}
 	return mark, to.EndWrite(g.copies)

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe/journal"
 	"github.com/leat-go/leat/pinnedpool"
 )
 
@@ -66,8 +66,8 @@ type Stats struct {
 
 	// WaitCopy is how long the compute stream stood still on the device because a
 	// batch's copy wasn't done, CopyTime how long the copies took, both over
-	// TimedUploads. They are measured with Options.Timing only. A Transform's own time
-	// is in neither.
+	// TimedUploads: those of Options.Timing, or the few that a Recorder is told of. A
+	// Transform's own time is in neither.
 	WaitCopy, CopyTime time.Duration
 	TimedUploads       int64
 
@@ -188,15 +188,16 @@ func (c *counters) uploaded(windows []*window) {
 }
 
 // waited counts a wait of Next for a batch, nil if there was none to come.
-func (c *counters) waited(s waits.Span, w *window, inFlight bool) {
-	of := waits.Parts{Producer: s.To.Sub(s.From)}
+func (c *counters) waited(s span, w *window) journal.Parts {
+	of := journal.Parts{Producers: s.to.Sub(s.from)}
 	if w != nil {
-		of = waits.Divide(s, w.batch.Times, w.shortage, inFlight)
+		of = w.way.Divide(s.from, s.to)
 	}
-	c.producer.Add(int64(of.Producer))
+	c.producer.Add(int64(of.Producers))
 	c.order.Add(int64(of.Order))
-	c.device.Add(int64(of.Device))
-	c.release.Add(int64(of.Release))
+	c.device.Add(int64(of.HostSlot + of.Copy + of.Transform + of.Device))
+	c.release.Add(int64(of.Leases))
+	return of
 }
 
 // Stats returns what was counted so far.

@@ -6,6 +6,7 @@ import (
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/internal/slots"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe/journal"
 )
 
 // uploadAll is the uploader: it joins filled batches with a free slot and submits what brings
@@ -14,6 +15,7 @@ func (r *run) uploadAll() {
 	defer close(r.items)
 	defer r.putBack()
 	defer r.unlessReturned()
+	r.stages.timeline.begins(journal.Uploader)
 	for {
 		end := r.gather() // as many batches as are filled, and as fit in a slot
 		if len(r.gathered) > 0 {
@@ -41,14 +43,13 @@ func (r *run) send() (err error) {
 	if g.ring == nil { // the consumer reads the pinned buffer itself
 		return r.passPinned(g.windows[r.gathered[0].Slot.ID])
 	}
-	s, waited, err := r.freeSlot()
+	s, way, err := r.freeSlot()
 	if err != nil {
 		return err
 	}
 	windows := g.windowsOf(s)[:len(r.gathered)]
 	for i, w := range windows {
-		w.set(&r.gathered[i])
-		w.shortage = waited
+		w.set(&r.gathered[i], way)
 	}
 	r.uploading = uploading{}
 	defer func() { // also where the transform ends this goroutine
@@ -86,6 +87,7 @@ func (r *run) passLoaded(s *slots.Slot, windows []*window) (err error) {
 		return nil
 	}
 	s.Load(len(windows))
+	g.timeline.sent(g.counters.uploads.Load(), s.ID, windows, &r.uploading)
 	g.counters.uploaded(windows)
 	for _, w := range windows {
 		w.mark = r.uploading.mark

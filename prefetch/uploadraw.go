@@ -14,6 +14,7 @@ func (g *stages) uploadRaw(to *slots.Slot, batches []loader.Filled, up *uploadin
 	if up.mark, err = g.copyInto(raw, batches); err != nil {
 		return err
 	}
+	up.copying = g.timeline.now()
 	if err := raw.BeginRead(t.stream); err != nil {
 		return err
 	}
@@ -25,6 +26,9 @@ func (g *stages) uploadRaw(to *slots.Slot, batches []loader.Filled, up *uploadin
 			return
 		}
 		failed := raw.EndRead(t.stream)
+		if failed == nil {
+			failed = g.timeline.Loaded(t.stream, up.mark)
+		}
 		if failed == nil {
 			failed = to.EndWrite(t.stream)
 		}

@@ -52,6 +52,7 @@ type journey struct {
 	delivered []time.Duration // when Next returned each batch
 	ended     time.Duration   // when it returned the last epoch's end
 
+	told     diary
 	mu       sync.Mutex
 	copied   []time.Duration // when each copy was done
 	computed []time.Duration // and each step
@@ -93,7 +94,7 @@ func travel(t *testing.T, p waitmodel.Pipeline, patience time.Duration) *journey
 	epochs := max(1, p.Epochs)
 	ld, err := loader.New(slow{n: p.Samples, read: p.Read}, p.Batch, loader.Options{Workers: p.Workers, Epochs: epochs})
 	require.NoError(t, err)
-	po := prefetch.Options{Memory: prefetch.Memory{HostSlots: p.HostSlots}, Timing: true}
+	po := prefetch.Options{Memory: prefetch.Memory{HostSlots: p.HostSlots}, Timing: true, Recorder: &j.told}
 	var pf *prefetch.Prefetcher
 	var dev *device.Device
 	if d := p.Device; d == nil {
@@ -235,6 +236,7 @@ func compare(t *testing.T, p waitmodel.Pipeline, patience time.Duration) error {
 			busy += b
 		}
 		differ("Busy", want.Busy, busy)
+		errs = append(errs, got.told.holds(p, want, s, patience == 0)...)
 	})
 	return errors.Join(errs...)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/life"
 	"github.com/leat-go/leat/internal/slots"
-	"github.com/leat-go/leat/internal/waits"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe/journal"
 	"github.com/leat-go/leat/pinnedpool"
 )
 
@@ -34,7 +34,8 @@ type window struct {
 	// The batch that is in it.
 	batch       loader.Filled
 	substituted []loader.Substitution // of batch, in memory of its own
-	shortage    waits.Shortage        // in which the uploader had it and no slot
+	way         journal.Way           // how it came here, and
+	told        told                  // what a recorder is told of that
 	in, out     *extent               // of batch, as the loader filled it and as it is delivered
 	like        likes                 // what out has of in, where they are two
 	stream      *device.Stream        // the compute stream that the batch was given to
@@ -100,13 +101,17 @@ func (w *window) giveBack(generation uint64) bool {
 	return true
 }
 
-// set takes what the loader filled as the window's batch of this lap.
-func (w *window) set(f *loader.Filled) {
+// set takes what the loader filled as the window's batch of this lap. way has its wait for
+// a slot.
+func (w *window) set(f *loader.Filled, way journal.Way) {
 	// The list is the loader's again when the pinned buffer is, which may be long before
 	// the batch is released.
 	w.substituted = append(w.substituted[:0], f.Substituted...)
 	w.batch = *f
 	w.batch.Substituted = w.substituted
+	w.way = way
+	w.way.Asked, w.way.Opened, w.way.Overtaken, w.way.Filled = f.Times.Asked, f.Times.Opened, f.Times.Overtaken, f.Times.Filled
+	w.way.Staged = w.slot != nil
 	w.in.set(f)
 	if w.out != w.in {
 		w.out.follow(w.in, w.like)

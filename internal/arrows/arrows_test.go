@@ -23,6 +23,7 @@ import (
 	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/loader/stream"
 	_ "github.com/leat-go/leat/loader/tokens"
+	_ "github.com/leat-go/leat/observe"
 	_ "github.com/leat-go/leat/observe/journal"
 	_ "github.com/leat-go/leat/prefetch/capture"
 	_ "github.com/leat-go/leat/prefetch/chain"
@@ -44,10 +45,11 @@ func deps(t *testing.T, pkg string, flags ...string) []string {
 
 func TestImportsPointOneWay(t *testing.T) {
 	for pkg, never := range map[string][]string{
-		"internal/waits":    {"device", "kernels", "pinnedpool", "prefetch"},
 		"internal/usercode": {"device", "kernels", "pinnedpool", "prefetch"},
 
-		"observe/journal": {"device", "device/driver", "loader", "kernels", "prefetch", "observe"},
+		"observe":          {"device/cuda", "device/auto"},
+		"observe/timeline": {"device", "loader", "prefetch", "observe"},
+		"observe/journal":  {"device", "device/driver", "loader", "kernels", "prefetch", "observe"},
 
 		"dtype":          {"device", "device/driver", "loader", "kernels", "prefetch"},
 		"loader":         {"device", "device/driver", "kernels", "pinnedpool", "prefetch"},
@@ -60,7 +62,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"device/cuda":    {"device/cpu", "loader", "kernels", "pinnedpool", "prefetch"},
 		"kernels":        {"device/cpu", "device/cuda", "loader", "pinnedpool", "prefetch"},
 		"pinnedpool":     {"device/cpu", "device/cuda", "loader", "kernels", "prefetch"},
-		"prefetch":       {"device/cuda", "device/auto", "prefetch/capture", "prefetch/chain", "prefetch/group"},
+		"prefetch":       {"observe", "device/cuda", "device/auto", "prefetch/capture", "prefetch/chain", "prefetch/group"},
 		"internal/slots": {"device/cpu", "device/cuda", "loader", "kernels", "pinnedpool", "prefetch"},
 		"prefetch/chain": {"device/cuda", "device/auto"},
 		"prefetch/group": {"device/cuda", "device/auto", "prefetch/chain"},
@@ -110,7 +112,9 @@ var foreign = map[string][]string{
 	"device/cpu":       nil,
 	"device/cuda":      {purego}, // calls C
 	"device/auto":      {purego}, // opens device/cuda
+	"observe":          {memlimit, memory},
 	"observe/journal":  nil,
+	"observe/timeline": nil,
 	"kernels":          nil,
 	"pinnedpool":       {memlimit, memory}, // the default budget
 	"prefetch":         {memlimit, memory},

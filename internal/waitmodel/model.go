@@ -112,6 +112,7 @@ func Run(p Pipeline) *Result {
 		}
 	}
 	m.result.Times = make([]Times, len(m.batches))
+	m.result.Steps = make([]Parts, len(m.batches))
 	for range p.Workers {
 		m.workers = append(m.workers, worker{idle: true})
 	}
@@ -186,8 +187,9 @@ func (m *model) pass(d time.Duration) {
 	switch c := m.consumer; {
 	case c.inBody:
 		r.Body += d
+		r.Steps[c.next-1].Body += d
 	case !c.done:
-		*m.lacking(c.next) += d
+		m.wait(d)
 	}
 	if m.lacksSlot() {
 		r.WaitSlot += d
@@ -202,25 +204,49 @@ func (m *model) pass(d time.Duration) {
 	}
 }
 
-// lacking is the figure for what keeps a batch, the next one in order, from being delivered.
-func (m *model) lacking(next int) *time.Duration {
-	r := &m.result
+// wait adds to what keeps the next batch in order from being delivered.
+func (m *model) wait(d time.Duration) {
+	r, next := &m.result, m.consumer.next
+	s := &r.Steps[next]
+	add := func(sum, part *time.Duration) {
+		*sum += d
+		*part += d
+	}
 	switch {
 	case next >= m.opened && m.Device != nil:
-		return &r.WaitDevice // every host slot is in flight
+		add(&r.WaitDevice, &s.HostSlot) // every host slot is in flight
 	case next >= m.opened:
-		return &r.WaitRelease // the consumer has every host slot
+		add(&r.WaitRelease, &s.Leases) // the consumer has every host slot
 	case m.batches[next].filled() && m.lacksSlot():
-		return &r.WaitRelease // and every device slot
+		add(&r.WaitRelease, &s.Leases) // and every device slot
 	case m.batches[next].filled():
-		return &r.WaitDevice
+		add(&r.WaitDevice, m.uploading(s))
+	case m.overtaken(next):
+		add(&r.WaitOrder, &s.Order)
+	default:
+		add(&r.WaitProducer, &s.Producers)
 	}
+}
+
+// uploading is the part for what the uploader is kept by.
+func (m *model) uploading(s *Parts) *time.Duration {
+	switch at := &m.sending; {
+	case at.slot == nil:
+		return &s.Device // it waits for one of several streams to be done with a slot
+	case at.blocked != nil && !at.blocked.done:
+		return &s.Copy
+	}
+	return &s.Transform
+}
+
+// overtaken reports whether a batch behind this one is filled.
+func (m *model) overtaken(next int) bool {
 	for _, later := range m.batches[next+1 : m.opened] {
 		if later.filled() {
-			return &r.WaitOrder
+			return true
 		}
 	}
-	return &r.WaitProducer
+	return false
 }
 
 func (m *model) allFilled() bool {

@@ -60,6 +60,7 @@ type Times struct {
 // names.
 type Result struct {
 	Times []Times // by batch
+	Steps []Parts // where the time of each batch's step went
 	Ended time.Duration
 
 	WaitProducer, WaitOrder, WaitDevice, WaitRelease time.Duration
@@ -68,6 +69,19 @@ type Result struct {
 	WaitCopy, CopyTime                               time.Duration // as by timed events on the device
 	Busy                                             time.Duration // of all workers together
 	Uploads                                          int
+}
+
+// Parts are the parts of a step's time: what the batch lacked while Next waited for it, and
+// the body.
+type Parts struct {
+	// Rows that are not written, while no later batch is filled, or one is.
+	Producers, Order time.Duration
+	// A host slot, all of which are in flight; any slot, all of which are the consumer's.
+	HostSlot, Leases time.Duration
+	// It is filled, and the uploader is blocked in a copy, or in the call of a transform, or
+	// waits for a device slot that is free and still used.
+	Copy, Transform, Device time.Duration
+	Body                    time.Duration
 }
 
 // Wait is how long Next waited in all.

@@ -20,6 +20,25 @@ func always(d time.Duration) func(int) time.Duration {
 	return func(int) time.Duration { return d }
 }
 
+// run is waitmodel.Run, of which the parts of the steps must be the whole figures.
+func run(t *testing.T, p waitmodel.Pipeline) *waitmodel.Result {
+	t.Helper()
+	r := waitmodel.Run(p)
+	require.Len(t, r.Steps, len(r.Times))
+	var all waitmodel.Parts
+	for i, s := range r.Steps {
+		all.Producers += s.Producers
+		all.Order += s.Order
+		all.Device += s.HostSlot + s.Copy + s.Transform + s.Device
+		all.Leases += s.Leases
+		all.Body += s.Body
+		require.GreaterOrEqual(t, r.Times[i].Delivered, s.Producers+s.Order)
+	}
+	require.Equal(t, waitmodel.Parts{Producers: r.WaitProducer, Order: r.WaitOrder, Device: r.WaitDevice, Leases: r.WaitRelease, Body: r.Body}, all)
+	r.Steps = nil
+	return r
+}
+
 // Worked out by hand, with a ruler.
 
 func TestOneSlowSampleOfThree(t *testing.T) {
@@ -27,7 +46,7 @@ func TestOneSlowSampleOfThree(t *testing.T) {
 	//
 	//	reads  |0 10|10            40|40 50|
 	//	Next   |0 10|10            40|40 50|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 3, Batch: 1, Workers: 1, HostSlots: 3, Read: each(10*ms, 30*ms, 10*ms), Body: always(0),
 	})
 	require.Equal(t, &waitmodel.Result{
@@ -44,7 +63,7 @@ func TestOneSlowSampleOfThree(t *testing.T) {
 	//	reads  |0 10|10 20|
 	//	       |0            30|
 	//	Next   |0 10|10 20|20 30|     the last third is for the order
-	r = waitmodel.Run(waitmodel.Pipeline{
+	r = run(t, waitmodel.Pipeline{
 		Samples: 3, Batch: 1, Workers: 2, HostSlots: 3, Read: each(10*ms, 30*ms, 10*ms), Body: always(0),
 	})
 	require.Equal(t, &waitmodel.Result{
@@ -61,7 +80,7 @@ func TestOneSlowSampleOfThree(t *testing.T) {
 	//	reads  |0 10|     |15  25|
 	//	       |0                30|
 	//	loop   |0 10|body 15|Next 25|25 30|body 35|body 40|
-	r = waitmodel.Run(waitmodel.Pipeline{
+	r = run(t, waitmodel.Pipeline{
 		Samples: 3, Batch: 1, Workers: 2, HostSlots: 2, Read: each(10*ms, 30*ms, 10*ms), Body: always(5 * ms),
 	})
 	require.Equal(t, &waitmodel.Result{
@@ -77,7 +96,7 @@ func TestOneSlowSampleOfThree(t *testing.T) {
 // A loop with one slot, no device, and a body that takes no time: all of its waiting is for
 // reads.
 func TestOneHostSlotIsNoDevice(t *testing.T) {
-	r := waitmodel.Run(waitmodel.Pipeline{Samples: 40, Batch: 1, Workers: 1, HostSlots: 1, Read: always(5 * ms), Body: always(0)})
+	r := run(t, waitmodel.Pipeline{Samples: 40, Batch: 1, Workers: 1, HostSlots: 1, Read: always(5 * ms), Body: always(0)})
 	require.Equal(t, 200*ms, r.WaitProducer)
 	require.Equal(t, 200*ms, r.Wait())
 	require.Equal(t, 200*ms, r.Ended)
@@ -88,7 +107,7 @@ func TestOneHostSlotIsNoDevice(t *testing.T) {
 func TestOneHostSlotAndABody(t *testing.T) {
 	//	reads |0 5|        |8 13|         |16 21|
 	//	loop      |5 body 8|    |13 body 16|    |21 body 24|
-	r := waitmodel.Run(waitmodel.Pipeline{Samples: 3, Batch: 1, Workers: 1, HostSlots: 1, Read: always(5 * ms), Body: always(3 * ms)})
+	r := run(t, waitmodel.Pipeline{Samples: 3, Batch: 1, Workers: 1, HostSlots: 1, Read: always(5 * ms), Body: always(3 * ms)})
 	require.Equal(t, 24*ms, r.Ended)
 	require.Equal(t, 15*ms, r.WaitProducer)
 	require.Equal(t, 9*ms, r.Body)
@@ -99,7 +118,7 @@ func TestOneHostSlotAndABody(t *testing.T) {
 // device.
 func TestLateReleases(t *testing.T) {
 	//	slot  |0 5 read|held          25|25 30 read|held     50|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 2, Batch: 1, Workers: 1, HostSlots: 1, Read: always(5 * ms), Body: always(2 * ms), Released: always(20 * ms),
 	})
 	require.Equal(t, 10*ms, r.WaitProducer)
@@ -113,7 +132,7 @@ func TestLateReleases(t *testing.T) {
 	//	reads  |0 5|5 10|
 	//	slot       |5 copy 6|held      25|25 copy 26|
 	//	Next   |0 5|body 7|7   10|10   25|body 27|
-	r = waitmodel.Run(waitmodel.Pipeline{
+	r = run(t, waitmodel.Pipeline{
 		Samples: 2, Batch: 1, Workers: 1, HostSlots: 2, Read: always(5 * ms), Body: always(2 * ms), Released: always(20 * ms),
 		Device: &waitmodel.Device{Slots: 1, BatchesPerCopy: 1, Copy: always(ms), Step: always(0)},
 	})
@@ -133,7 +152,7 @@ func TestThreeBatchesThroughADevice(t *testing.T) {
 	//	copies        |10 12|             |40 42|  |50 52|
 	//	steps              |12 17|             |42 47|  |52 57|
 	//	loop     |0 10|                   |40    |50
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 3, Batch: 1, Workers: 1, HostSlots: 2, Read: each(10*ms, 30*ms, 10*ms), Body: always(0),
 		Device: &waitmodel.Device{Slots: 2, BatchesPerCopy: 1, Copy: always(2 * ms), Step: always(5 * ms)},
 	})
@@ -154,7 +173,7 @@ func TestASlowStep(t *testing.T) {
 	//	copies   |1 3|      |       23 25|         |        45 47|
 	//	steps        |3          23|     |25           45|       |47           67|
 	//	loop     |0 1|  |  4|            |        26 |                     48|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 4, Batch: 1, Workers: 1, HostSlots: 1, Read: always(ms), Body: always(0),
 		Device: &waitmodel.Device{Slots: 1, BatchesPerCopy: 1, Copy: always(2 * ms), Step: always(20 * ms)},
 	})
@@ -172,7 +191,7 @@ func TestASlowStep(t *testing.T) {
 func TestABodyThatSynchronizes(t *testing.T) {
 	//	reads    |0 1|1 2|2 3|      in three host slots
 	//	slot     |1 copy 3|step 23|23 copy 25|step 45|45 copy 47|step 67|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 3, Batch: 1, Workers: 1, HostSlots: 3, Read: always(ms), Body: always(0),
 		Device: &waitmodel.Device{Slots: 1, BatchesPerCopy: 1, Copy: always(2 * ms), Step: always(20 * ms), Synchronize: true},
 	})
@@ -189,7 +208,7 @@ func TestACopyThatBlocks(t *testing.T) {
 	//	reads    |0 1|1 2|
 	//	copies   |1      11|11      21|
 	//	Next     |0 1|   11|        21|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 2, Batch: 1, Workers: 1, HostSlots: 2, Read: always(ms), Body: always(0),
 		Device: &waitmodel.Device{Slots: 2, BatchesPerCopy: 1, Copy: always(10 * ms), Blocking: true, Step: always(0)},
 	})
@@ -206,7 +225,7 @@ func TestATransform(t *testing.T) {
 	//	Apply      |1   4|4   7|7    10|10   13|
 	//	transforms      |4     24|24    44|44    64|64    84|
 	//	Next       |0 1|1   4|4    7|7    10|10   13|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 4, Batch: 1, Workers: 1, HostSlots: 4, Read: always(ms), Body: always(0),
 		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(2 * ms), Step: always(0),
 			Transform: &waitmodel.Transform{Apply: always(3 * ms), Kernel: always(20 * ms)}},
@@ -224,7 +243,7 @@ func TestRowsAreClaimedFromTheFirstBatchThatHasAny(t *testing.T) {
 	//	worker 1  |0:0     10|1:1   13|
 	//	worker 2  |0:1 4|1:0    12|2:0   20|
 	//	Next      |        10|      13|  20|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 5, Batch: 2, Workers: 2, HostSlots: 3, Read: each(10*ms, 4*ms, 8*ms, 3*ms, 8*ms), Body: always(0),
 	})
 	require.Equal(t, 10*ms, r.Times[0].Filled)
@@ -240,7 +259,7 @@ func TestTwoBatchesACopy(t *testing.T) {
 	//	reads    |0 1|1 2|2 3|3 4|4 5|5 6|
 	//	copies       |1 0 3|3 1 5|      |11 2,3 15|     |21 4,5 25|
 	//	loop     |0 1|0         11|1             21|2  31|3 41|4 51|5 61|
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 6, Batch: 1, Workers: 1, HostSlots: 4, Read: always(ms), Body: always(10 * ms),
 		Device: &waitmodel.Device{Slots: 2, BatchesPerCopy: 2, Step: always(0),
 			Copy: func(rows int) time.Duration { return time.Duration(rows) * 2 * ms }},
@@ -272,7 +291,7 @@ func TestASlowStepBesideFastOnes(t *testing.T) {
 		}
 		return 5 * ms
 	}
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 100, Batch: 1, Workers: 1, HostSlots: 8, Read: always(0), Body: always(0),
 		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(0), Streams: 2, Engines: 2, Step: steps},
 	})
@@ -288,7 +307,7 @@ func TestASlowStepBesideFastOnes(t *testing.T) {
 	//	loop     |1 0       8|8 1 15|15 2 22|22 3
 	//	steps 0  |1 0                                501|
 	//	      1              |8 1 13|15 2 20|22 3 27|
-	r = waitmodel.Run(waitmodel.Pipeline{
+	r = run(t, waitmodel.Pipeline{
 		Samples: 60, Batch: 1, Workers: 1, HostSlots: 8, Read: always(ms), Body: always(7 * ms),
 		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(0), Streams: 2, Engines: 2, Step: steps},
 	})
@@ -300,7 +319,7 @@ func TestASlowStepBesideFastOnes(t *testing.T) {
 
 // On one engine the streams take turns by when their kernels are ready.
 func TestTwoStreamsOnOneEngine(t *testing.T) {
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 4, Batch: 1, Workers: 1, HostSlots: 4, Read: always(ms), Body: always(0),
 		Device: &waitmodel.Device{Slots: 4, BatchesPerCopy: 1, Copy: always(ms), Streams: 2, Step: always(10 * ms)},
 	})
@@ -311,7 +330,7 @@ func TestTwoStreamsOnOneEngine(t *testing.T) {
 func TestTheBorderOfTwoEpochs(t *testing.T) {
 	//	reads  |0 10|10 14|14 24|24 28|     rows of 6 and 4, and one of 4
 	//	loop        |10  |14    |24   |28
-	r := waitmodel.Run(waitmodel.Pipeline{
+	r := run(t, waitmodel.Pipeline{
 		Samples: 3, Batch: 2, Epochs: 2, Workers: 1, HostSlots: 2, Read: each(6*ms, 4*ms, 4*ms, 6*ms, 4*ms, 4*ms), Body: always(0),
 	})
 	require.Equal(t, []time.Duration{10 * ms, 14 * ms, 24 * ms, 28 * ms},

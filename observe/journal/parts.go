@@ -28,6 +28,47 @@ type Parts struct {
 	Body time.Duration
 }
 
+// A Cause is what time went to: the name of a part.
+type Cause string
+
+// The causes, by the fields of Parts.
+const (
+	Producers Cause = "producers"
+	Order     Cause = "order"
+	HostSlot  Cause = "host slot"
+	Leases    Cause = "leases"
+	Copy      Cause = "copy"
+	Transform Cause = "transform"
+	Device    Cause = "device"
+	Body      Cause = "body"
+)
+
+// Causes are all of them, in the order in which they are listed.
+var Causes = [...]Cause{Producers, Order, HostSlot, Leases, Copy, Transform, Device, Body}
+
+// Of is the part of a cause. It panics for what is none.
+func (p *Parts) Of(c Cause) *time.Duration {
+	switch c {
+	case Producers:
+		return &p.Producers
+	case Order:
+		return &p.Order
+	case HostSlot:
+		return &p.HostSlot
+	case Leases:
+		return &p.Leases
+	case Copy:
+		return &p.Copy
+	case Transform:
+		return &p.Transform
+	case Device:
+		return &p.Device
+	case Body:
+		return &p.Body
+	}
+	panic("journal: there is no cause " + string(c))
+}
+
 // Wait is all parts but the body.
 func (p Parts) Wait() time.Duration {
 	return p.Producers + p.Order + p.HostSlot + p.Leases + p.Copy + p.Transform + p.Device

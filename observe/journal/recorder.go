@@ -113,8 +113,8 @@ type Upload struct {
 	Loaded time.Duration
 	// Reached is when the compute stream had nothing left to do before the first of its
 	// batches and was told of that one, and Finished when it had done all that was submitted
-	// for its batches. Finished is -1 if nobody knows: with several compute streams, or where
-	// a batch was not delivered.
+	// until the last of its batches was released. Finished is -1 if nobody knows: with several
+	// compute streams, or where a batch was not delivered.
 	Reached, Finished time.Duration
 }
 

@@ -20,42 +20,55 @@ type Way struct {
 
 // Divide divides a stretch of time, in which the batch was waited for, by what the batch
 // lacked at each instant. The parts add up to to - from.
+func (w *Way) Divide(from, to time.Time) (p Parts) {
+	w.Causes(from, to, func(c Cause, from, to time.Time) { *p.Of(c) += to.Sub(from) })
+	return p
+}
+
+// Causes yields the stretches that Divide adds up, in order, none of them empty.
 //
 // The batch is the next one in order, and all before it are delivered. So while it waits
 // for a host slot, none holds a batch that is filled and not uploaded: with a stage behind
 // them all are in flight, without one the user has them. And while it waits for a slot
 // none holds a batch that is ready: they are the user's, or are free and still read.
-func (w Way) Divide(from, to time.Time) (p Parts) {
-	until := func(t time.Time) time.Duration {
-		if t.After(to) {
-			t = to
+func (w *Way) Causes(from, to time.Time, yield func(c Cause, from, to time.Time)) {
+	for _, lack := range w.lacks() {
+		until := lack.until
+		if until.After(to) || lack.last {
+			until = to
 		}
-		d := max(0, t.Sub(from))
-		from = from.Add(d)
-		return d
+		if until.After(from) {
+			yield(lack.cause, from, until)
+			from = until
+		}
 	}
-	p.Producers += until(w.Asked)
-	if d := until(w.Opened); w.Staged {
-		p.HostSlot += d
-	} else {
-		p.Leases += d
-	}
-	if !w.Overtaken.IsZero() {
-		p.Producers += until(w.Overtaken)
-		p.Order += until(w.Filled)
-	}
-	p.Producers += until(w.Filled)
+}
+
+// lack is what a batch lacks until an instant, or to the last.
+type lack struct {
+	cause Cause
+	until time.Time
+	last  bool
+}
+
+func (w *Way) lacks() [10]lack {
+	slot, handing, order := HostSlot, false, w.Filled
 	if !w.Staged {
-		p.Producers += until(to) // the handing over
-		return p
+		slot, handing = Leases, true
 	}
-	p.Copy += until(w.Short)
-	p.Leases += until(w.Freed)
-	p.Device += until(w.Placed)
-	if w.Copying.IsZero() { // there is no Transform, or the copy is not submitted
-		w.Copying = to
+	if w.Overtaken.IsZero() {
+		order = time.Time{} // none was late for it
 	}
-	p.Copy += until(w.Copying)
-	p.Transform += until(to)
-	return p
+	return [...]lack{
+		{cause: Producers, until: w.Asked},
+		{cause: slot, until: w.Opened},
+		{cause: Producers, until: w.Overtaken},
+		{cause: Order, until: order},
+		{cause: Producers, until: w.Filled, last: handing},
+		{cause: Copy, until: w.Short},
+		{cause: Leases, until: w.Freed},
+		{cause: Device, until: w.Placed},
+		{cause: Copy, until: w.Copying, last: w.Copying.IsZero()}, // there is no Transform, or the copy is not submitted
+		{cause: Transform, last: true},
+	}
 }

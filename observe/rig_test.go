@@ -1,0 +1,130 @@
+package observe_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leat-go/leat/device"
+	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe"
+	"github.com/leat-go/leat/prefetch"
+)
+
+const ms = time.Millisecond
+
+// rowBytes makes a batch of any number of rows a multiple of the distance at which batches
+// lie, so that a copy's time is its rows'.
+const rowBytes = 256
+
+// load is a pipeline, of batches of one row unless it says otherwise, and the loop that takes
+// from it.
+type load struct {
+	samples, batch int
+	read           func(sample int) time.Duration
+	loader         loader.Options
+	prefetch       prefetch.Options
+	copy           func(bytes int64) time.Duration // nil: there is no device
+	compute        time.Duration                   // that the body submits
+	body           func(step int)                  // what it does then, nil for nothing
+	synchronize    bool                            // whether it waits for that
+	recorder       observe.Options
+}
+
+func (l *load) Len() int { return l.samples }
+
+func (l *load) Fields() []loader.Field {
+	return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{rowBytes}}}
+}
+
+func (l *load) Read(_ context.Context, index int, row *loader.Row) error {
+	clear(row.Bytes("x"))
+	if l.read != nil {
+		time.Sleep(l.read(index))
+	}
+	return nil
+}
+
+func same(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+
+func takes(d time.Duration) func(int64) time.Duration {
+	return func(int64) time.Duration { return d }
+}
+
+// run takes the whole of one epoch from the pipeline and returns what is known of it then.
+func (l *load) run(t *testing.T) (*observe.Snapshot, *observe.Recorder) {
+	t.Helper()
+	rec := observe.NewRecorder(l.recorder)
+	pf, end := l.open(t, rec)
+	defer end()
+	step := 0
+	for b, err := range pf.Batches(t.Context()) {
+		require.NoError(t, err)
+		l.step(t, b, step)
+		step++
+	}
+	if s := pf.Stats(); s.Device != "" {
+		time.Sleep(time.Hour) // until the device has come to rest
+	}
+	return observe.Take(pf), rec
+}
+
+// open makes the pipeline.
+func (l *load) open(t *testing.T, rec *observe.Recorder) (pf *prefetch.Prefetcher, end func()) {
+	t.Helper()
+	l.batch = max(l.batch, 1)
+	if l.loader.Workers == 0 {
+		l.loader.Workers = 1
+	}
+	ld, err := loader.New(l, l.batch, l.loader)
+	require.NoError(t, err)
+	if rec != nil {
+		l.prefetch.Recorder = rec
+	}
+	if l.copy == nil {
+		pf, err = prefetch.NewHost(ld, l.prefetch)
+		require.NoError(t, err)
+		return pf, func() { require.NoError(t, pf.Close()) }
+	}
+	o := cpu.Options{Model: &cpu.Model{CopyTime: func(way cpu.Direction, bytes int64) time.Duration {
+		if way != cpu.H2D {
+			return 0
+		}
+		return l.copy(bytes)
+	}}}
+	if l.prefetch.Memory.Pageable {
+		o.Model.Pageable, o.PinnedBytes = cpu.Link{Latency: 1}, 1
+	}
+	dev, err := cpu.Open(o)
+	require.NoError(t, err)
+	compute, err := dev.NewStream(device.StreamOptions{Name: "compute"})
+	require.NoError(t, err)
+	pf, err = prefetch.New(compute, ld, l.prefetch)
+	require.NoError(t, err)
+	return pf, func() {
+		require.NoError(t, dev.Synchronize(context.Background()))
+		require.NoError(t, pf.Close())
+		require.NoError(t, compute.Close())
+		require.NoError(t, dev.Close())
+	}
+}
+
+// step is the loop's body.
+func (l *load) step(t *testing.T, b prefetch.Batch, number int) {
+	if l.compute > 0 && b.Stream() != nil {
+		require.NoError(t, b.Stream().Launch(cpu.Busy(l.compute)))
+	}
+	if l.synchronize {
+		require.NoError(t, b.Stream().Synchronize(t.Context()))
+	}
+	if l.body != nil {
+		l.body(number)
+	}
+}
+
+// sleeps is a body that takes so long.
+func sleeps(d time.Duration) func(int) { return func(int) { time.Sleep(d) } }
