@@ -42,6 +42,9 @@ func Save(path string, s loader.State) error {
 	if err == nil {
 		err = replace(path, append(text, '\n'))
 	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
 	if err != nil {
 		return &Error{Path: path, Err: err}
 	}
@@ -70,10 +73,7 @@ func replace(path string, text []byte) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(folder)
+	return os.Rename(f.Name(), path)
 }
 
 // syncFolder has the new name reach the disk too.
