@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/pinnedpool"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -30,5 +31,5 @@ func TestDivideBudget(t *testing.T) {
 		require.Equal(t, c.memory.PinnedBytes/4, got.Memory.PinnedBytes, name)
 	}
 	require.EqualValues(t, -3, divide(prefetch.Options{Memory: prefetch.Memory{PinnedBytes: -3}}, 0, 2, 8).Memory.PinnedBytes, "a mistake stays one")
-	require.Positive(t, divide(prefetch.Options{}, 0, 2, 8).Memory.PinnedBytes)
+	require.InEpsilon(t, pinnedpool.DefaultBudget()/2, divide(prefetch.Options{}, 0, 2, 8).Memory.PinnedBytes, 0.01)
 }
