@@ -12,7 +12,7 @@ func newMerger(d *dispatcher) merging {
 	ranks, batch, own := int(l.split.ranks), l.layout.batch, l.Shards()
 	for i := int(l.split.rank); i < l.shards; i += ranks {
 		s := &shard{run: d.run, number: i}
-		s.queue.init(max(2*min(batch/own, mostAhead/2), 2))
+		s.queue.init(max(2*min(batch/own, mostAhead/2), 2, l.smallAhead()))
 		if l.options.Skips {
 			s.scratch = newScratch(l)
 			s.limit = newLimit(d.run)
@@ -24,6 +24,13 @@ func newMerger(d *dispatcher) merging {
 
 // mostAhead is how many samples of a shard are read ahead at most.
 const mostAhead = 1024
+
+// smallAhead is how many samples are read ahead where they are small: to wake a shard's
+// goroutine takes as long as dozens of them, and it is woken when half of these are taken.
+func (l *Loader) smallAhead() int {
+	const samples, bytes = 256, 256 << 10
+	return int(min(samples, bytes/max(l.single.Size(), 1)))
+}
 
 // launch starts the shards' goroutines at a place.
 func (m *merger) launch(ctx context.Context, at Cursor) {

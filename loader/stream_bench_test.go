@@ -1,74 +1,17 @@
 package loader_test
 
 import (
-	"context"
 	"fmt"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/stream"
 )
 
-// cutImages is images as a stream of equal shards.
-type cutImages struct {
-	*images
-	shards int
-	free   sync.Pool
-}
-
-func (c *cutImages) Shards() int { return c.shards }
-
-func (c *cutImages) Open(_ context.Context, _ loader.Pass, shard int, mark []byte) (loader.ShardReader, error) {
-	r := &imageReader{cut: c, from: shard * c.Len() / c.shards, to: (shard + 1) * c.Len() / c.shards}
-	if mark != nil {
-		n, err := strconv.Atoi(string(mark))
-		r.n = n
-		return r, err
-	}
-	return r, nil
-}
-
-type imageReader struct {
-	cut      *cutImages
-	from, to int
-	n        int
-}
-
-func (r *imageReader) Next(context.Context) (loader.Encoder, bool, error) {
-	if r.from+r.n == r.to {
-		return nil, false, nil
-	}
-	e, ok := r.cut.free.Get().(*oneImage)
-	if !ok {
-		e = &oneImage{cut: r.cut}
-	}
-	e.index = r.from + r.n
-	r.n++
-	return e, true, nil
-}
-
-func (r *imageReader) AppendMark(dst []byte) ([]byte, error) {
-	return strconv.AppendInt(dst, int64(r.n), 10), nil
-}
-
-func (r *imageReader) Close() error { return nil }
-
-type oneImage struct {
-	cut   *cutImages
-	index int
-}
-
-func (e *oneImage) Encode(ctx context.Context, row *loader.Row) error {
-	c, index := e.cut, e.index
-	c.free.Put(e)
-	return c.Read(ctx, index, row)
-}
-
-// BenchmarkStream sets a stream of 8 shards against random access to the same samples,
+// BenchmarkStream sets a stream of 8 shards, of indices that are encoded by the dataset, against random access to the same samples,
 // shuffled and in the order of their indices. The three take turns, an epoch each. of-shuffled
 // and of-index are the stream's rate over theirs; 0.5 of each is wanted, of the fast way: with
 // skips=true the shards encode.
@@ -84,7 +27,11 @@ func BenchmarkStream(b *testing.B) {
 				inOrder, err := loader.New(ds, 256, o)
 				require.NoError(b, err)
 				o.Skips = skips
-				stream, err := loader.NewStream(&cutImages{images: ds, shards: 8}, 256, o)
+				indices := make([]int, ds.Len())
+				for i := range indices {
+					indices[i] = i
+				}
+				stream, err := loader.NewStream(stream.Encode(stream.FromSlice(indices, 8), ds.Fields(), ds.Read), 256, o)
 				require.NoError(b, err)
 				mem, err := loader.NewHeap(random.Layout().Size(), benchmarkSlots)
 				require.NoError(b, err)

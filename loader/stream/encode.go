@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leat-go/leat/loader"
 )
@@ -25,7 +26,7 @@ type encoded[T any] struct {
 	s      Stream[T]
 	fields []loader.Field
 	encode func(context.Context, T, *loader.Row) error
-	spare  sync.Pool // of *sample[T]
+	spare  sync.Pool // of *block[T]
 }
 
 func (e *encoded[T]) Fields() []loader.Field { return e.fields }
@@ -51,36 +52,66 @@ func (e *encoded[T]) Open(ctx context.Context, pass loader.Pass, shard int, mark
 
 type encodedReader[T any] struct {
 	Reader[T]
-	of   *encoded[T]
-	next *sample[T] // that a Next without a result has left over
+	of    *encoded[T]
+	block *block[T] // that the next samples are of, nil if there is none yet
+	used  int       // samples of it
 }
 
 func (r *encodedReader[T]) Next(ctx context.Context) (loader.Encoder, bool, error) {
-	s := r.next
-	if s == nil {
-		s = r.of.sample()
+	if r.block == nil || r.used == blockSamples {
+		r.block, r.used = r.of.spareBlock(), 0
 	}
-	r.next = nil
+	s := &r.block.samples[r.used]
 	ok, err := r.Reader.Next(ctx, &s.item)
 	if !ok || err != nil {
-		r.next = s
 		return nil, false, err
 	}
+	r.used++
 	return s, true, nil
 }
 
-// sample is one to be filled.
-func (e *encoded[T]) sample() *sample[T] {
-	s, ok := e.spare.Get().(*sample[T])
-	if !ok {
-		s = &sample[T]{of: e}
+func (r *encodedReader[T]) Close() error {
+	if r.block != nil {
+		r.block.put(blockSamples - r.used)
 	}
-	return s
+	return r.Reader.Close()
 }
 
-// sample is a value on its way into a row. It is used again for others.
+// blockSamples is how many samples of a shard are used again together.
+const blockSamples = 32
+
+// block is samples that are used again when all of them have been encoded. To have each by
+// itself in a sync.Pool would make shards, which take, and workers, which give back, wait
+// for each other's caches at every sample.
+type block[T any] struct {
+	of      *encoded[T]
+	back    atomic.Int32 // samples that nobody has any more
+	samples [blockSamples]sample[T]
+}
+
+// spareBlock is one to be filled.
+func (e *encoded[T]) spareBlock() *block[T] {
+	if b, ok := e.spare.Get().(*block[T]); ok {
+		return b
+	}
+	b := &block[T]{of: e}
+	for i := range b.samples {
+		b.samples[i].in = b
+	}
+	return b
+}
+
+// put notes that nobody has so many of the samples any more, or ever will.
+func (b *block[T]) put(samples int) {
+	if b.back.Add(int32(samples)) == blockSamples {
+		b.back.Store(0)
+		b.of.spare.Put(b)
+	}
+}
+
+// sample is a value on its way into a row.
 type sample[T any] struct {
-	of   *encoded[T]
+	in   *block[T]
 	item Item[T]
 }
 
@@ -89,14 +120,14 @@ func (s *sample[T]) Origin() loader.Origin { return s.item.Origin }
 
 // Encode implements loader.Encoder.
 func (s *sample[T]) Encode(ctx context.Context, row *loader.Row) error {
-	of, value := s.of, s.item.Value
+	encode, value := s.in.of.encode, s.item.Value
 	_ = s.Close()
-	return of.encode(ctx, value, row)
+	return encode(ctx, value, row)
 }
 
 // Close implements io.Closer, for a sample that no batch takes.
 func (s *sample[T]) Close() error {
 	s.item = Item[T]{} // what it refers to may be garbage from now on
-	s.of.spare.Put(s)
+	s.in.put(1)
 	return nil
 }
