@@ -19,6 +19,7 @@
 //	loader/records      files of fixed-length binary records
 //	loader/images       folders of pictures
 //	loader/tar          samples in tar files
+//	loader/tfrecord     TensorFlow's records
 //	loader/idx          IDX files, the format of MNIST
 //	loader/jsonl        values of files of JSON lines
 //	loader/csv          rows of CSV files

@@ -104,6 +104,7 @@ var foreign = map[string][]string{
 	"loader/statefile": nil,
 	"loader/stream":    nil,
 	"loader/tar":       {compress},
+	"loader/tfrecord":  {compress},
 	"device":           nil,
 	"device/driver":    nil,
 	"device/order":     nil,

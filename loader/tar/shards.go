@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/ends"
 	"github.com/leat-go/leat/loader/source"
 )
 
@@ -15,7 +16,7 @@ import (
 // may be called by several goroutines at once.
 type Shards struct {
 	files   []source.File
-	ends    []int // how many samples there are up to the end of each file
+	ends    ends.Ends
 	index   index
 	sum     uint64
 	scratch sync.Pool // *Sample, with memory in it
@@ -76,17 +77,8 @@ func (s *Shards) Suffixes() []string { return s.index.suffixes }
 
 // Origin is where a sample lies: the offset of its first part's header.
 func (s *Shards) Origin(index int) loader.Origin {
-	file, before := s.locate(index)
-	return loader.Origin{File: s.files[file].Name(), Offset: s.index.of(index)[0].begin(), Record: int64(index - before)}
-}
-
-// locate is which file a sample is in, and how many there are in those before.
-func (s *Shards) locate(index int) (file, before int) {
-	file, _ = slices.BinarySearch(s.ends, index+1) // the first that ends behind it
-	if file > 0 {
-		before = s.ends[file-1]
-	}
-	return file, before
+	file, at := s.ends.Locate(index)
+	return loader.Origin{File: s.files[file].Name(), Offset: s.index.of(index)[0].begin(), Record: int64(at)}
 }
 
 // memory is a sample with the bytes of its parts.
@@ -106,7 +98,7 @@ func (s *Shards) Read(ctx context.Context, index int) (*Sample, error) {
 
 // read reads all parts at once, with what lies between.
 func (s *Shards) read(ctx context.Context, index int, m *memory) error {
-	file, before := s.locate(index)
+	file, at := s.ends.Locate(index)
 	parts := s.index.of(index)
 	first, last := &parts[0], &parts[len(parts)-1]
 	n := last.data + last.size - first.data
@@ -116,12 +108,12 @@ func (s *Shards) read(ctx context.Context, index int, m *memory) error {
 		return err
 	}
 	m.sample.Key = s.index.keys[index]
-	m.sample.Origin = loader.Origin{File: f.Name(), Offset: first.begin(), Record: int64(index - before)}
+	m.sample.Origin = loader.Origin{File: f.Name(), Offset: first.begin(), Record: int64(at)}
 	m.sample.Parts = m.sample.Parts[:0]
 	for i := range parts {
 		p := &parts[i]
-		at := p.data - first.data
-		m.sample.Parts = append(m.sample.Parts, Part{Suffix: s.index.suffixes[p.suffix], Data: m.bytes[at : at+p.size : at+p.size]})
+		begin := p.data - first.data
+		m.sample.Parts = append(m.sample.Parts, Part{Suffix: s.index.suffixes[p.suffix], Data: m.bytes[begin : begin+p.size : begin+p.size]})
 	}
 	return nil
 }

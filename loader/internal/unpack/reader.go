@@ -57,11 +57,23 @@ const bufferBytes = 256 << 10
 // the most that zstd's own command accepts without being told to.
 const maxWindow = 128 << 20
 
+// Bare makes a Reader of a file that is not compressed, whatever its first bytes are.
+func Bare(ctx context.Context, f source.File, format string) (*Reader, error) {
+	r := newReader(ctx, f, format)
+	r.in = r.raw
+	return r, nil
+}
+
+func newReader(ctx context.Context, f source.File, format string) *Reader {
+	r := &Reader{format: format, file: &at{ctx: ctx, f: f}}
+	r.raw = bufio.NewReaderSize(r.file, int(min(max(f.Size(), 512), bufferBytes)))
+	return r
+}
+
 // New makes a Reader of a file that is compressed as its first bytes say, or by kind if that
 // is not Plain. format is for errors.
 func New(ctx context.Context, f source.File, format string, kind Kind) (*Reader, error) {
-	r := &Reader{format: format, file: &at{ctx: ctx, f: f}}
-	r.raw = bufio.NewReaderSize(r.file, int(min(max(f.Size(), 512), bufferBytes)))
+	r := newReader(ctx, f, format)
 	head, err := r.raw.Peek(4)
 	if err != nil && err != io.EOF {
 		return nil, err
