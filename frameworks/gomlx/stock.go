@@ -32,7 +32,7 @@ func (d *Dataset) newStock() *stock {
 	if d.fixed < stockFrom || !d.backend.HasSharedBuffers() {
 		return nil
 	}
-	makers := max(1, min(4, runtime.GOMAXPROCS(0)/4))
+	makers := max(1, min(8, runtime.GOMAXPROCS(0)/2))
 	s := &stock{sets: make(chan set, makers), stop: make(chan struct{}), data: d}
 	for range makers {
 		s.makers.Go(s.make)
