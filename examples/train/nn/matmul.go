@@ -21,9 +21,13 @@ const (
 
 // matMul submits out = a·b, all row-major float32.
 func matMul(s *device.Stream, out, a, b device.View, sh shape, t transpose) error {
-	// Of the PTX version: a block computes 8×16, and 32 groups of its threads have a part of
-	// each sum.
-	const rows, cols, lanes = 8, 16, 512
+	// Of the PTX version: a block computes so many rows and columns, and 32 groups of its
+	// threads have a part of each sum. Larger pieces are for many outputs of short sums.
+	const cols, lanes = 16, 512
+	rows := 8
+	if t == transposeA {
+		rows = 16
+	}
 	l := device.Launch{Kernel: matMulKernels[t]}
 	l.Grid = [3]uint32{blocks(sh.n, cols), blocks(sh.m, rows), 1}
 	l.Block = [3]uint32{lanes, 1, 1}

@@ -27,21 +27,20 @@ DEVICE double shuffle(double x, int mask) {
 
 // In matmul a block computes a piece of out, and its threads, in groups, a part of each
 // sum: even a small product then has enough threads for the whole GPU. They take tiles of a
-// and of b of this depth after each other, of which a group has four products beside each
-// other in every round.
-enum { tile_rows = 8, tile_cols = 16, depth = 256, group = 16, lanes = 512, warps = lanes / 32 };
+// and of b after each other, of which a group has four products beside each other in every
+// round.
+enum { tile_cols = 16, group = 16, lanes = 512, warps = lanes / 32 };
 enum { round = lanes / group * 4 };
-
-// Rows of a tile lie this far apart: aligned for vectors, and eight of them in other banks.
-enum { stride = depth + 4 };
 
 typedef float vector __attribute__((ext_vector_type(4), may_alias));
 
 // An operand of a product is size×k, of which a tile has part; if k_runs, what is added up
 // lies side by side in memory. The places of a tile that a thread loads run along memory too.
-template <int part, bool k_runs>
+template <int part, int depth, bool k_runs>
 struct operand {
 	enum { loads = part * depth / lanes };
+	// Rows of a tile lie this far apart: aligned for vectors, and eight of them in other banks.
+	enum { stride = depth + 4 };
 	float v[loads];
 
 	INLINE static int row(int t) { return k_runs ? t / depth : t % part; }
@@ -63,17 +62,21 @@ struct operand {
 	}
 };
 
-template <bool transpose_a, bool transpose_b>
+// A piece has tile_rows rows, and tiles this depth.
+template <int tile_rows, int depth, bool transpose_a, bool transpose_b>
 DEVICE void matmul(float *out, const float *a, const float *b, int m, int n, int k) {
+	typedef operand<tile_rows, depth, !transpose_a> left;
+	typedef operand<tile_cols, depth, transpose_b> right;
+	enum { stride = left::stride, rows = tile_rows / 4 };
 	SHARED __attribute__((aligned(16))) float shared[(tile_rows + tile_cols) * stride];
 	float *as = shared, *bs = shared + tile_rows * stride;
 	int row = __nvvm_read_ptx_sreg_ctaid_y() * tile_rows, col = __nvvm_read_ptx_sreg_ctaid_x() * tile_cols;
-	// A thread has the rows y and y+4 and the columns x, x+4, … of the piece.
+	// A thread has the rows y, y+4, … and the columns x, x+4, … of the piece.
 	int x = thread() % 4, y = thread() / 4 % 4, first = thread() / group * 4;
-	float sum[2][4] = {};
+	float sum[rows][4] = {};
 	// The next tiles are on their way while these are worked on.
-	operand<tile_rows, !transpose_a> at;
-	operand<tile_cols, transpose_b> bt;
+	left at;
+	right bt;
 	at.load(a, m, k, row, 0), bt.load(b, n, k, col, 0);
 	for (int start = 0; start < k; start += depth) {
 		at.store(as), bt.store(bs);
@@ -82,15 +85,15 @@ DEVICE void matmul(float *out, const float *a, const float *b, int m, int n, int
 #pragma unroll
 		for (int from = 0; from < depth; from += round) {
 			if (start + from >= k) break;
-			vector ra[2], rb[4];
+			vector ra[rows], rb[4];
 #pragma unroll
-			for (int i = 0; i < 2; i++) ra[i] = *(const vector *)(as + (y + 4 * i) * stride + from + first);
+			for (int i = 0; i < rows; i++) ra[i] = *(const vector *)(as + (y + 4 * i) * stride + from + first);
 #pragma unroll
 			for (int j = 0; j < 4; j++) rb[j] = *(const vector *)(bs + (x + 4 * j) * stride + from + first);
 #pragma unroll
 			for (int p = 0; p < 4; p++)
 #pragma unroll
-				for (int i = 0; i < 2; i++)
+				for (int i = 0; i < rows; i++)
 #pragma unroll
 					for (int j = 0; j < 4; j++) sum[i][j] += ra[i][p] * rb[j][p];
 		}
@@ -100,7 +103,7 @@ DEVICE void matmul(float *out, const float *a, const float *b, int m, int n, int
 	enum { piece = tile_rows * tile_cols };
 	float *parts = shared; // [warps][piece]
 #pragma unroll
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < rows; i++)
 #pragma unroll
 		for (int j = 0; j < 4; j++) {
 			float both = sum[i][j] + shuffle(sum[i][j], group);
@@ -115,14 +118,15 @@ DEVICE void matmul(float *out, const float *a, const float *b, int m, int n, int
 	out[r * n + c] = total;
 }
 
+// matMul has the rows too. With a transposed the sums are over a batch, and many.
 KERNEL LANES(lanes) void matmul(float *__restrict__ out, const float *__restrict__ a, const float *__restrict__ b, int m, int n, int k) {
-	matmul<false, false>(out, a, b, m, n, k);
+	matmul<8, 256, false, false>(out, a, b, m, n, k);
 }
 KERNEL LANES(lanes) void matmul_ta(float *__restrict__ out, const float *__restrict__ a, const float *__restrict__ b, int m, int n, int k) {
-	matmul<true, false>(out, a, b, m, n, k);
+	matmul<16, 128, true, false>(out, a, b, m, n, k);
 }
 KERNEL LANES(lanes) void matmul_tb(float *__restrict__ out, const float *__restrict__ a, const float *__restrict__ b, int m, int n, int k) {
-	matmul<false, true>(out, a, b, m, n, k);
+	matmul<8, 256, false, true>(out, a, b, m, n, k);
 }
 
 KERNEL void bias(float *x, const float *__restrict__ bias, int n, int width) {
