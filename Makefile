@@ -107,6 +107,7 @@ fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzIndex -fuzztime 5s -fuzzminimizetime 20x ./loader/lines
 	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/csv
 	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/jsonl
+	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/safetensors
 
 # Small mistakes in the source, one at a time: each is caught by a test, or listed in
 # internal/mutate/survivors.txt with the reason why none can. A few minutes a package.

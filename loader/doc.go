@@ -21,6 +21,8 @@
 //	loader/tar          samples in tar files
 //	loader/tfrecord     TensorFlow's records
 //	loader/idx          IDX files, the format of MNIST
+//	loader/cifar        pictures of CIFAR-10 and CIFAR-100
+//	loader/safetensors  tensors of safetensors files
 //	loader/jsonl        values of files of JSON lines
 //	loader/csv          rows of CSV files
 //	loader/lines        lines of text files by number

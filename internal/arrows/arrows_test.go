@@ -11,6 +11,7 @@ import (
 	// What is looked at, so that the result of another state is not taken from the cache.
 	_ "github.com/leat-go/leat/device/auto"
 	_ "github.com/leat-go/leat/device/meter"
+	_ "github.com/leat-go/leat/loader/cifar"
 	_ "github.com/leat-go/leat/loader/compose"
 	_ "github.com/leat-go/leat/loader/csv"
 	_ "github.com/leat-go/leat/loader/idx"
@@ -19,6 +20,7 @@ import (
 	_ "github.com/leat-go/leat/loader/npy"
 	_ "github.com/leat-go/leat/loader/ranks"
 	_ "github.com/leat-go/leat/loader/records"
+	_ "github.com/leat-go/leat/loader/safetensors"
 	_ "github.com/leat-go/leat/loader/source"
 	_ "github.com/leat-go/leat/loader/statefile"
 	_ "github.com/leat-go/leat/loader/stream"
@@ -88,41 +90,77 @@ const (
 // library, golang.org/x and this module. All else is in packages that stand in apart,
 // so that only those who import them link it.
 var foreign = map[string][]string{
-	"dtype":            nil,
-	"loader":           nil,
-	"loader/compose":   nil,
-	"loader/idx":       nil,
-	"loader/images":    nil,
-	"loader/npy":       nil,
-	"loader/tokens":    nil,
-	"loader/lines":     nil,
-	"loader/csv":       nil,
-	"loader/jsonl":     nil,
-	"loader/ranks":     nil,
-	"loader/records":   nil,
-	"loader/source":    nil,
-	"loader/statefile": nil,
-	"loader/stream":    nil,
-	"loader/tar":       {compress},
-	"loader/tfrecord":  {compress},
-	"device":           nil,
-	"device/driver":    nil,
-	"device/order":     nil,
-	"device/busy":      nil,
-	"device/meter":     nil,
-	"device/cpu":       nil,
-	"device/cuda":      {purego}, // calls C
-	"device/auto":      {purego}, // opens device/cuda
-	"observe":          {memlimit, memory},
-	"observe/journal":  nil,
-	"observe/timeline": nil,
-	"kernels":          nil,
-	"pinnedpool":       {memlimit, memory}, // the default budget
-	"prefetch":         {memlimit, memory},
-	"prefetch/chain":   {memlimit, memory},
-	"prefetch/group":   {memlimit, memory},
-	"prefetch/capture": {memlimit, memory},
-	"serve":            {memlimit, memory},
+	"dtype":              nil,
+	"loader":             nil,
+	"loader/compose":     nil,
+	"loader/idx":         nil,
+	"loader/images":      nil,
+	"loader/npy":         nil,
+	"loader/tokens":      nil,
+	"loader/lines":       nil,
+	"loader/csv":         nil,
+	"loader/jsonl":       nil,
+	"loader/ranks":       nil,
+	"loader/records":     nil,
+	"loader/source":      nil,
+	"loader/statefile":   nil,
+	"loader/stream":      nil,
+	"loader/tar":         {compress},
+	"loader/tfrecord":    {compress},
+	"device":             nil,
+	"device/driver":      nil,
+	"device/order":       nil,
+	"device/busy":        nil,
+	"device/meter":       nil,
+	"device/cpu":         nil,
+	"device/cuda":        {purego}, // calls C
+	"device/auto":        {purego}, // opens device/cuda
+	"observe":            {memlimit, memory},
+	"observe/journal":    nil,
+	"observe/timeline":   nil,
+	"kernels":            nil,
+	"pinnedpool":         {memlimit, memory}, // the default budget
+	"prefetch":           {memlimit, memory},
+	"prefetch/chain":     {memlimit, memory},
+	"prefetch/group":     {memlimit, memory},
+	"prefetch/capture":   {memlimit, memory},
+	"serve":              {memlimit, memory},
+	"dtype":              nil,
+	"loader":             nil,
+	"loader/compose":     nil,
+	"loader/idx":         nil,
+	"loader/images":      nil,
+	"loader/npy":         nil,
+	"loader/tokens":      nil,
+	"loader/lines":       nil,
+	"loader/csv":         nil,
+	"loader/jsonl":       nil,
+	"loader/safetensors": nil,
+	"loader/cifar":       nil,
+	"loader/ranks":       nil,
+	"loader/records":     nil,
+	"loader/source":      nil,
+	"loader/statefile":   nil,
+	"loader/stream":      nil,
+	"loader/tar":         {compress},
+	"device":             nil,
+	"device/driver":      nil,
+	"device/order":       nil,
+	"device/busy":        nil,
+	"device/meter":       nil,
+	"device/cpu":         nil,
+	"device/cuda":        {purego}, // calls C
+	"device/auto":        {purego}, // opens device/cuda
+	"observe":            {memlimit, memory},
+	"observe/journal":    nil,
+	"observe/timeline":   nil,
+	"kernels":            nil,
+	"pinnedpool":         {memlimit, memory}, // the default budget
+	"prefetch":           {memlimit, memory},
+	"prefetch/chain":     {memlimit, memory},
+	"prefetch/group":     {memlimit, memory},
+	"prefetch/capture":   {memlimit, memory},
+	"serve":              {memlimit, memory},
 }
 
 // apart are packages for one purpose, and what they are for.

@@ -45,7 +45,7 @@ func (p *part) look(ctx context.Context, stated dtype.Type) error {
 	}
 	if !stated.Valid() {
 		return p.wrong(0, "a header of llm.c or of NumPy, an .idx file of Megatron-LM beside it, or Options.DType for a file without a header",
-			fmt.Sprintf("% x", start))
+			fmt.Sprintf("% x in a file of %d bytes", start, p.Size()))
 	}
 	width := int64(stated.Size())
 	p.dtype, p.count = stated, p.Size()/width

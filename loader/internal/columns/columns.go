@@ -84,8 +84,12 @@ func (d *Dataset) define(file string, arrays []Array) error {
 	if _, err := loader.NewLayout(fields, 1); err != nil {
 		var option *loader.OptionError
 		if errors.As(err, &option) {
+			got := fmt.Sprint(option.Value)
+			if got == "" { // such as a name
+				got = "nothing"
+			}
 			return &source.FormatError{Format: d.format, File: file, Offset: -1, Record: -1,
-				Field: option.Option, Want: option.Want, Got: fmt.Sprint(option.Value), Err: err}
+				Field: option.Option, Want: option.Want, Got: got, Err: err}
 		}
 		return err
 	}
