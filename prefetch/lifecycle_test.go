@@ -115,31 +115,6 @@ func TestHoldingEverySlotFailsAtOnce(t *testing.T) {
 	})
 }
 
-// A batch that has come with others and is back counts no more than once.
-func TestHoldingWhatIsLeftOfASlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, canary{n: 12, width: 8}, cpu.Options{}, 2, plain, prefetch.Options{Depth: 1, BatchesPerCopy: 2, Memory: prefetch.Memory{HostSlots: 4}})
-		rd, err := r.pf.Open(t.Context())
-		require.NoError(t, err)
-		synctest.Wait() // two batches are in the slot
-		first, err := rd.Next(t.Context())
-		require.NoError(t, err)
-		first.Release()
-		second, err := rd.Next(t.Context())
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		_, err = rd.Next(ctx)
-		require.ErrorIs(t, err, prefetch.ErrLeases)
-		second.Release()
-		third, err := rd.Next(t.Context())
-		require.NoError(t, err)
-		third.Release()
-		require.NoError(t, rd.Close())
-		r.close()
-	})
-}
-
 func TestTheLastBatchesMayAllBeHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{Depth: 3})
