@@ -33,6 +33,8 @@ type Filled struct {
 	// Substituted lists the rows that Substitute filled, by position. It is
 	// borrowed until the slot goes back to its Memory.
 	Substituted []Substitution
+	// Padding is how many bytes pad rows of ragged fields to the length of longer ones.
+	Padding int64
 	// Times says when the batch was made.
 	Times Times
 
@@ -157,7 +159,7 @@ func (b *batch) compact(l *Layout) {
 	if b.abandoned {
 		return // R4
 	}
-	l.compact(b.slot.Bytes, b.filled.N, b.lengths, b.extents)
+	b.filled.Padding = l.compact(b.slot.Bytes, b.filled.N, b.lengths, b.extents)
 	b.filled.extents = b.extents
 }
 

@@ -21,8 +21,8 @@ const (
 // compact brings the ragged fields of a batch of that many rows into the form in which it is
 // delivered, and fills the fields that are added for them. lengths has the samples' lengths:
 // for each row one of every ragged field. It writes into extents, by field, what
-// Filled.Extent tells.
-func (l *Layout) compact(mem []byte, rows int, lengths []int32, extents []int) {
+// Filled.Extent tells, and returns how many bytes pad rows to the length of others.
+func (l *Layout) compact(mem []byte, rows int, lengths []int32, extents []int) (padding int64) {
 	each := len(l.ragged)
 	for i, field := range l.ragged {
 		f := &l.fields[field]
@@ -31,6 +31,9 @@ func (l *Layout) compact(mem []byte, rows int, lengths []int32, extents []int) {
 			extents[field] = f.pack(mem, of)
 		} else {
 			extents[field] = f.pad(mem, of)
+			for row := range rows {
+				padding += int64(extents[field]-of.at(row)) * f.element
+			}
 		}
 	}
 	for i := l.written; i < len(l.fields); i++ {
@@ -46,6 +49,7 @@ func (l *Layout) compact(mem []byte, rows int, lengths []int32, extents []int) {
 			f.fillLengths(mem, of)
 		}
 	}
+	return padding
 }
 
 // lengthsOf are the lengths of one ragged field in those of all.

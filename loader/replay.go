@@ -96,7 +96,7 @@ func (d *dispatcher) again(ctx context.Context, at Cursor) bool {
 			held[b.slot.ID] = from
 		}
 		at.Position += int64(r.loader.layout.batch)
-		b.filled.N, b.filled.Valid, b.filled.extents = from.N, from.Valid, from.extents
+		b.filled.N, b.filled.Valid, b.filled.Padding, b.filled.extents = from.N, from.Valid, from.Padding, from.extents
 		b.filled.After.Position = at.Position
 		b.lengths = nil // its rows lie as they shall
 		b.written.Store(int64(from.N))

@@ -53,7 +53,7 @@ func (a *deviceAccount) upload(u *journal.Upload, steps *ring[journal.Step]) {
 	a.Copy.Add(u.Copied-u.Started, 1)
 	of := find(steps, u.Number)
 	a.clock.narrow(of.bound(u))
-	if a.any && a.last.Number == u.Number-1 && a.last.Finished >= 0 && u.Finished >= 0 && of.follow() {
+	if a.any && a.last.Number == u.Number-1 && a.last.Finished >= 0 && u.Finished >= 0 && of.follow() && !of.heldOn(u) {
 		a.pair(u, &of)
 	}
 	a.last, a.any = *u, true
@@ -100,6 +100,13 @@ func (of *stepsOf) follow() bool {
 	return of.first != nil && of.before != nil && of.before.Ended.Equal(of.first.Called)
 }
 
+// heldOn reports whether batches were released so long after the body that what the stream had
+// done by then was not theirs alone.
+func (of *stepsOf) heldOn(u *journal.Upload) bool { return u.Released.Sub(of.last.Ended) > heldLong }
+
+// heldLong is longer than what lies between the end of a body and the release behind it.
+const heldLong = time.Millisecond
+
 // bound is what an upload tells of the clocks.
 func (of *stepsOf) bound(u *journal.Upload) bounds {
 	b := bounds{u.Sent.Sub(u.Origin) - u.Started, far}
@@ -125,9 +132,8 @@ func (a *deviceAccount) pair(u *journal.Upload, of *stepsOf) {
 	var p journal.Parts
 	a.gap(&a.last, u, of.first, func(c journal.Cause, from, to time.Time) { *p.Of(c) += to.Sub(from) })
 	work := u.Finished - begun
-	if a.at(u, u.Finished).Sub(of.last.Ended) <= promptly {
-		// It had done all when the body ended: of its work no more is known than for how long
-		// the body waited for it.
+	if a.idleAtRelease(u) {
+		// Of its work no more is known than for how long the body waited for it.
 		p.Body += max(0, work-of.synchronized)
 		work = min(work, of.synchronized)
 	}
@@ -135,6 +141,12 @@ func (a *deviceAccount) pair(u *journal.Upload, of *stepsOf) {
 	a.Parts = a.Parts.Plus(p)
 	a.Batches += int64(u.Batches)
 	a.Step.Add((u.Finished-from)/time.Duration(max(u.Batches, 1)), int64(u.Batches))
+}
+
+// idleAtRelease reports whether the stream had done all that was submitted for an upload when
+// its batches were released.
+func (a *deviceAccount) idleAtRelease(u *journal.Upload) bool {
+	return a.at(u, u.Finished).Sub(u.Released) <= promptly
 }
 
 // promptly is within what an event that marks the end of work is late behind its Record.

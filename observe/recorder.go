@@ -28,6 +28,8 @@ type Recorder struct {
 	options Options
 	began   time.Time
 	members members
+	// latencies tells how long goroutines wait for a processor.
+	latencies func() Histogram
 
 	mu        sync.Mutex
 	steps     ring[journal.Step]
@@ -60,7 +62,7 @@ type worker struct {
 func NewRecorder(o Options) *Recorder {
 	o.Steps = cmp.Or(max(o.Steps, 0), defaultSteps)
 	o.Reads = cmp.Or(max(o.Reads, 0), defaultReads)
-	r := &Recorder{options: o, began: time.Now()}
+	r := &Recorder{options: o, began: time.Now(), latencies: scheduling}
 	r.steps.init(o.Steps)
 	r.uploads.init(o.Steps)
 	r.downloads.init(o.Steps)

@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -33,15 +34,30 @@ type load struct {
 	body           func(step int)                  // what it does then, nil for nothing
 	synchronize    bool                            // whether it waits for that
 	recorder       observe.Options
+
+	longest    int           // of samples that are ragged, 0 if they are not,
+	length     func(int) int // and how long each is
+	transform  time.Duration // of a batch, 0 for none
+	hold       time.Duration // for which another goroutine holds each batch, 0 for none
+	scheduling time.Duration // for which goroutines wait for a processor
+
+	took time.Duration // by all steps, until the device has done with them
+	rest func()        // waits for that
 }
 
 func (l *load) Len() int { return l.samples }
 
 func (l *load) Fields() []loader.Field {
+	if l.longest > 0 {
+		return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{l.longest}, Ragged: &loader.Ragged{}}}
+	}
 	return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{rowBytes}}}
 }
 
 func (l *load) Read(_ context.Context, index int, row *loader.Row) error {
+	if l.longest > 0 {
+		return loader.Write(row, "x", make([]byte, l.length(index))...)
+	}
 	clear(row.Bytes("x"))
 	if l.read != nil {
 		time.Sleep(l.read(index))
@@ -61,15 +77,26 @@ func (l *load) run(t *testing.T) (*observe.Snapshot, *observe.Recorder) {
 	rec := observe.NewRecorder(l.recorder)
 	pf, end := l.open(t, rec)
 	defer end()
-	step := 0
-	for b, err := range pf.Batches(t.Context()) {
+	began := time.Now()
+	rd, err := pf.Open(t.Context())
+	require.NoError(t, err)
+	for step := 0; ; step++ {
+		b, err := rd.WaitNext(t.Context())
+		if errors.Is(err, prefetch.ErrEpochEnd) {
+			break
+		}
 		require.NoError(t, err)
 		l.step(t, b, step)
-		step++
+		if l.hold > 0 {
+			time.AfterFunc(l.hold, b.Release)
+		} else {
+			b.Release()
+		}
 	}
-	if s := pf.Stats(); s.Device != "" {
-		time.Sleep(time.Hour) // until the device has come to rest
-	}
+	require.NoError(t, rd.Close())
+	time.Sleep(2 * l.hold)
+	l.rest()
+	l.took = time.Since(began)
 	return observe.Take(pf), rec
 }
 
@@ -85,12 +112,24 @@ func (l *load) open(t *testing.T, rec *observe.Recorder) (pf *prefetch.Prefetche
 	if rec != nil {
 		l.prefetch.Recorder = rec
 	}
+	if l.scheduling > 0 {
+		var h observe.Histogram
+		h.Add(l.scheduling, 1000)
+		observe.Latencies(rec, h)
+	}
+	if l.transform > 0 {
+		l.prefetch.Transform = &prefetch.Transform{Out: l.Fields(), Apply: func(s *device.Stream, out, _ prefetch.Fields) error {
+			out.Field("x")
+			return s.Launch(cpu.Busy(l.transform))
+		}}
+	}
+	l.rest = func() {}
 	if l.copy == nil {
 		pf, err = prefetch.NewHost(ld, l.prefetch)
 		require.NoError(t, err)
 		return pf, func() { require.NoError(t, pf.Close()) }
 	}
-	o := cpu.Options{Model: &cpu.Model{CopyTime: func(way cpu.Direction, bytes int64) time.Duration {
+	o := cpu.Options{Model: &cpu.Model{ComputeEngines: 2, CopyTime: func(way cpu.Direction, bytes int64) time.Duration {
 		if way != cpu.H2D {
 			return 0
 		}
@@ -105,6 +144,7 @@ func (l *load) open(t *testing.T, rec *observe.Recorder) (pf *prefetch.Prefetche
 	require.NoError(t, err)
 	pf, err = prefetch.New(compute, ld, l.prefetch)
 	require.NoError(t, err)
+	l.rest = func() { require.NoError(t, dev.Synchronize(t.Context())) }
 	return pf, func() {
 		require.NoError(t, dev.Synchronize(context.Background()))
 		require.NoError(t, pf.Close())

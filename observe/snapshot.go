@@ -43,7 +43,7 @@ func (r *Recorder) fill(s *Snapshot) {
 	s.For = s.Taken.Sub(r.began)
 	s.PeakBytesPerSecond = r.options.PeakBytesPerSecond
 	s.Reads = r.reads()
-	s.Scheduling = r.scheduling()
+	s.Scheduling = r.latencies()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Host, s.Device = r.host, r.device.Device

@@ -45,8 +45,8 @@ func (r *Recorder) Reading(worker int) {
 // latencies is the runtime's figure of how long goroutines waited for a processor.
 const latencies = "/sched/latencies:seconds"
 
-// scheduling reads it.
-func (r *Recorder) scheduling() (h Histogram) {
+// scheduling reads it from the runtime.
+func scheduling() (h Histogram) {
 	sample := []metrics.Sample{{Name: latencies}}
 	metrics.Read(sample)
 	if sample[0].Value.Kind() != metrics.KindFloat64Histogram {

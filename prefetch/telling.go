@@ -89,7 +89,7 @@ func (r *Reader) tellDelivered(w *window) {
 	s := &r.telling.step
 	s.Epoch, s.Batch, s.First = w.batch.Epoch, w.batch.Batch, w.batch.Position
 	s.Rows, s.Valid, s.Substituted = w.batch.N, w.batch.Valid, len(w.substituted)
-	s.Bytes = w.in.bytes()
+	s.Bytes, s.Padding = w.in.bytes(), w.batch.Padding
 	s.HostSlot, s.Slot, s.Stream, s.Upload = w.batch.Slot.ID, -1, -1, -1
 	s.Ready = len(r.ahead.run.items)
 	s.Way, s.Sent, s.Delivered = w.way, w.told.sent, r.returned

@@ -195,6 +195,7 @@ func (t *Marks) Finished(stream *device.Stream, number int) error {
 	if m.state.returned++; m.state.returned < m.of.Batches {
 		return nil
 	}
+	m.of.Released = time.Now()
 	return stream.Record(m.finished)
 }
 

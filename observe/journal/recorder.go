@@ -116,6 +116,9 @@ type Upload struct {
 	// until the last of its batches was released. Finished is -1 if nobody knows: with several
 	// compute streams, or where a batch was not delivered.
 	Reached, Finished time.Duration
+	// Released is when the last of its batches was. Where that is when Finished is, the stream
+	// had done all before, and nobody knows since when.
+	Released time.Time
 }
 
 // Download is a result of a Map on its way back to the host.
