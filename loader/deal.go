@@ -30,7 +30,7 @@ func (l *Loader) Deal(n int, next func(ctx context.Context, i, epoch int) (at Cu
 	for i := range all {
 		one := *l
 		one.options.Epochs = 0 // nobody but the dealer knows whether there is another
-		one.base, one.options.Workers = l.staff(i, n)
+		one.shareStaff(i, n)
 		one.deal = func(ctx context.Context, epoch int) (Cursor, bool) { return next(ctx, i, epoch) }
 		all[i] = &one
 	}

@@ -178,7 +178,7 @@ func (d *dispatcher) open(ctx context.Context, filled Filled) *batch {
 
 // hold waits until few rows are left that no worker has claimed: as many as each claims twice.
 func (d *dispatcher) hold() {
-	d.run.lineup.hold(2 * len(d.run.workers) * int(d.run.group.Load()))
+	d.run.lineup.hold(2 * int(d.run.lineup.allowed.Load()) * int(d.run.group.Load()))
 }
 
 // get asks the Memory for a slot. A panic there is an error, and runtime.Goexit is

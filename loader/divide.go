@@ -3,6 +3,7 @@ package loader
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // Divide cuts the batches of a Loader into n parts of equal size, for the n devices of one
@@ -84,7 +85,7 @@ func (l *Loader) part(i, n int, layout *Layout) *Loader {
 	p.split.sizes = divided(l.split.sizes, n)
 	p.options.BatchSizes = divided(l.options.BatchSizes, n)
 	p.options.Shard = Shard{Index: int(p.split.rank), Count: int(p.split.ranks)}
-	p.base, p.options.Workers = l.staff(i, n)
+	p.shareStaff(i, n)
 	return &p
 }
 
@@ -96,10 +97,12 @@ func divided(sizes []SizeFrom, n int) []SizeFrom {
 	return sizes
 }
 
-// staff is part i's share of the workers, of n, and how many of it are no reserve.
-func (l *Loader) staff(i, n int) (base, workers int) {
-	base = share(l.base, i, n)
-	return base, max(share(l.options.Workers, i, n), base)
+// shareStaff leaves to l part i of its workers, of n.
+func (l *Loader) shareStaff(i, n int) {
+	l.staff, l.tuned = l.staff.share(i, n), new(atomic.Pointer[tuner])
+	if l.options.Workers != Auto {
+		l.options.Workers = l.staff.most
+	}
 }
 
 // share is the part that i of n get of a number of workers, 1 at least.

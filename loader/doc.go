@@ -112,6 +112,11 @@
 // first batch is shared by all and done first. The worker that is done with the last row
 // of a batch completes it, and Next takes batches in the order in which they were opened.
 //
+// Under Workers: Auto a tuner compares, while the consumer waits, what is read with more and
+// with fewer workers than there are. It takes no goroutine: a worker looks at it between two
+// claims. Workers that are too many end after a claim, and are begun again when they are
+// needed.
+//
 // How many rows a worker claims follows from what samples took in its last claim: as many
 // as take 50 µs, because a claim costs as much as a few small samples, and at least one.
 // If samples turn out to take longer while other workers find no row to claim, an inspector

@@ -19,11 +19,11 @@ type inspector struct {
 	on    atomic.Bool
 
 	mu   sync.Mutex
-	seen []int64 // each worker's turn at the last look
+	seen []int64 // each worker's turn at the last look, by number
 }
 
 func (p *inspector) init(r *Run) {
-	p.run, p.seen = r, make([]int64, len(r.workers))
+	p.run, p.seen = r, make([]int64, len(r.crew.workers))
 	p.timer = time.AfterFunc(time.Hour, p.look)
 	p.timer.Stop()
 }
@@ -43,7 +43,7 @@ func (p *inspector) look() {
 	defer p.mu.Unlock()
 	p.on.Store(false) // before it looks: a worker has its turn before it calls start
 	again := false
-	for i, worker := range p.run.workers {
+	for i, worker := range p.run.crew.all() {
 		switch turn := worker.several.Load(); turn {
 		case 0, worker.late.Load():
 		case p.seen[i]:

@@ -17,7 +17,8 @@ type lineup struct {
 	front, entered atomic.Int64
 	returned       atomic.Int32 // the number of spans in back
 	parked         atomic.Int32 // workers that wait, apart from those who are being woken
-	begun          atomic.Int32 // workers that were begun: the others have not been needed so far
+	begun          atomic.Int32 // workers that were begun and have not retired: others were not needed so far
+	allowed        atomic.Int32 // how many may be
 	held           atomic.Int64 // the front that the dispatcher waits for, 0 if it waits for none
 	_              [128]byte
 
@@ -29,8 +30,7 @@ type lineup struct {
 	batches   [2 * lookAhead]atomic.Pointer[batch]
 	few       chan struct{} // tells the dispatcher that front has come to held
 	more      chan struct{} // a token for each worker that is being woken
-	workers   int
-	begin     func(worker int)
+	begin     func()
 	inspector *inspector
 
 	mu   sync.Mutex
@@ -46,12 +46,21 @@ type returned struct {
 	span
 }
 
-// init makes a lineup for so many workers. begin begins one of them, when there are rows
-// and all those that were begun have some.
-func (l *lineup) init(workers int, i *inspector, begin func(worker int)) {
-	l.workers, l.inspector, l.begin = workers, i, begin
-	l.few, l.more = make(chan struct{}, 1), make(chan struct{}, workers)
+// init makes a lineup for so many workers, and never more than most of them. begin begins
+// one, when there are rows and all those that were begun have some.
+func (l *lineup) init(workers, most int, i *inspector, begin func()) {
+	l.inspector, l.begin = i, begin
+	l.allowed.Store(int32(workers))
+	l.few, l.more = make(chan struct{}, 1), make(chan struct{}, most)
 	l.back = make([]returned, 0, 2*workers)
+}
+
+// allow changes how many workers there may be. Those that are too many retire when they have
+// read what they claimed; the others need no word of it, since whoever claims rows wakes one
+// for what is left.
+func (l *lineup) allow(workers int) {
+	l.allowed.Store(int32(workers))
+	l.tell()
 }
 
 // batch is the batch of that number, or one of a later number in its place, whose claims
@@ -171,7 +180,7 @@ func (l *lineup) tell() {
 
 // spare reports whether there is a worker without rows.
 func (l *lineup) spare() bool {
-	return l.parked.Load() > 0 || int(l.begun.Load()) < l.workers
+	return l.parked.Load() > 0 || l.begun.Load() < l.allowed.Load()
 }
 
 // any reports whether there are rows to claim, or a batch to pass.
@@ -212,11 +221,11 @@ func (l *lineup) wake() {
 	}
 	for {
 		n := l.begun.Load()
-		if int(n) == l.workers {
+		if n >= l.allowed.Load() {
 			return
 		}
 		if l.begun.CompareAndSwap(n, n+1) {
-			l.begin(int(n))
+			l.begin()
 			return
 		}
 	}
@@ -255,7 +264,7 @@ func (l *lineup) takeBack(n int) (*batch, span) {
 		}
 	}
 	s := &l.back[first]
-	b, taken := s.batch, span{s.lo, s.lo + min(n, max(1, (s.hi-s.lo)/(2*l.workers)))}
+	b, taken := s.batch, span{s.lo, s.lo + min(n, max(1, (s.hi-s.lo)/(2*int(l.allowed.Load()))))}
 	if s.lo = taken.hi; s.lo == s.hi {
 		last := len(l.back) - 1
 		*s, l.back[last] = l.back[last], returned{}

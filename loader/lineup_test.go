@@ -16,7 +16,7 @@ func TestEachRowIsClaimedOnce(t *testing.T) {
 	for _, rows := range []int{1, 3, 64} {
 		r := &Run{loader: &Loader{layout: &Layout{batch: rows}}}
 		r.inspector.init(r)
-		r.lineup.init(workers, &r.inspector, func(int) {})
+		r.lineup.init(workers, workers, &r.inspector, func() {})
 		r.arrivals.bell = make(chan struct{}, 1)
 		order := make(chan *batch, slots)
 		free := make(chan *batch, slots)

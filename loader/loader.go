@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 
 	"github.com/leat-go/leat/loader/internal/mix"
 )
@@ -16,7 +17,8 @@ import (
 // once (FromSeq) serves one pipeline, and must be closed.
 type Loader struct {
 	options     Options
-	base        int // workers that are no reserve
+	staff       staff
+	tuned       *atomic.Pointer[tuner] // by the last Run; nil inside before the first
 	layout      *Layout
 	split       plan
 	known       bool   // whether the number of samples is
@@ -124,14 +126,11 @@ func newLoader(fields []Field, batchSize int, o Options) (*Loader, error) {
 	if err := errors.Join(invalid, err, inputs(fields)); err != nil {
 		return nil, err
 	}
-	base := o.Workers
-	if base == 0 {
-		o.Workers, base = defaultWorkers()
-	}
 	o = o.withDefaults()
 	return &Loader{
 		options: o,
-		base:    base,
+		staff:   o.staff(layout),
+		tuned:   new(atomic.Pointer[tuner]),
 		layout:  layout,
 		fields:  listed(layout.names()),
 		split: plan{sizes: sizes, split: split{

@@ -87,13 +87,18 @@ type Options struct {
 	// epoch when asked for its first batch. A loop over the epochs should take the
 	// number from Loader.Options and not state it again.
 	Epochs int
-	// Workers is the number of goroutines that read samples, at most 65536. 0 means
-	// many, 32 or twice GOMAXPROCS, so that reads may wait for a disk or a network. If
-	// reads compute instead, only max(1, GOMAXPROCS-2) workers always go on. The others
-	// pause when they have waited for a processor for 100 µs, and go on when processors
-	// are free. So the training loop and the goroutines that wait for the device find a
-	// processor, and none is unused. Any other number is used as it is.
+	// Workers is the number of goroutines that read samples, at most 65536. 0 means Auto:
+	// there are 32 or twice GOMAXPROCS at first, and then as many as pay, from 1 to what the
+	// Budget allows. While the consumer waits for batches, more are tried if those that there
+	// are spend their time in reads, and fewer if they may read as much; what was decided, and
+	// why, is in Stats. Where reads compute rather than wait for a disk or a network, only
+	// Budget.Cores workers always go on. The others pause when they have waited for a
+	// processor for 100 µs, and go on when processors are free. So the training loop and the
+	// goroutines that wait for the device find a processor, and none is unused. Any other
+	// number is used as it is.
 	Workers int
+	// Budget bounds what Workers: Auto takes.
+	Budget Budget
 	// BatchSizes changes the batch size as training goes on: that of New or NewStream holds
 	// up to the first of them. They ascend by their Sample. Memory is for the largest. A Stream
 	// needs Steps or Epochs 1, because nobody knows how many samples lie before a later epoch;
@@ -174,7 +179,8 @@ func (o Options) validate(batchSize int) error {
 	check := wrong.check
 	check(batchSize >= 1 && batchSize <= maxBatch, "batchSize", batchSize, fmt.Sprintf("1 to %d", maxBatch))
 	check(o.Epochs >= 0, "Epochs", o.Epochs, "0 (no stated number) or more")
-	check(o.Workers >= 0 && o.Workers <= maxWorkers, "Workers", o.Workers, fmt.Sprintf("0 (by GOMAXPROCS) to %d", maxWorkers))
+	check(o.Workers >= 0 && o.Workers <= maxWorkers, "Workers", o.Workers, fmt.Sprintf("0 (Auto) to %d", maxWorkers))
+	o.Budget.validate(&wrong)
 	check(o.Last >= Keep && o.Last <= Exact, "Last", o.Last, "Keep, Drop, Pad or Exact")
 	check(o.Shard.Count >= 0 && o.Shard.Count <= maxBatch, "Shard.Count", o.Shard.Count, fmt.Sprintf("0 (one rank) to %d", maxBatch))
 	ranks := max(o.Shard.Count, 1)
@@ -216,7 +222,7 @@ func (m *mistakes) add(err error) {
 
 func (m mistakes) err() error { return errors.Join(m...) }
 
-// withDefaults fills in what was left at zero, apart from Workers.
+// withDefaults fills in what was left at zero, apart from Workers and their Budget.
 func (o Options) withDefaults() Options {
 	o.Shard.Count = max(o.Shard.Count, 1)
 	o.Skips = o.Skips || o.OnError == SkipFailed

@@ -1,9 +1,9 @@
 package loader_test
 
 import (
+	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"testing"
 	"time"
 
@@ -34,9 +34,11 @@ func TestEachOptionOutOfRangeIsNamed(t *testing.T) {
 		change func(batchSize *int, o *loader.Options)
 		want   []string
 	}{
-		"batch size 0":      {func(batchSize *int, o *loader.Options) { *batchSize = 0 }, []string{"batchSize"}},
-		"negative batch":    {func(batchSize *int, o *loader.Options) { *batchSize = -3 }, []string{"batchSize"}},
-		"negative epochs":   {func(batchSize *int, o *loader.Options) { o.Epochs = -1 }, []string{"Epochs"}},
+		"batch size 0":    {func(batchSize *int, o *loader.Options) { *batchSize = 0 }, []string{"batchSize"}},
+		"negative batch":  {func(batchSize *int, o *loader.Options) { *batchSize = -3 }, []string{"batchSize"}},
+		"negative epochs": {func(batchSize *int, o *loader.Options) { o.Epochs = -1 }, []string{"Epochs"}},
+		"negative budget": {func(batchSize *int, o *loader.Options) { o.Budget = loader.Budget{Workers: -1, Cores: -1, Bytes: -1} },
+			[]string{"Budget.Workers", "Budget.Cores", "Budget.Bytes"}},
 		"negative workers":  {func(batchSize *int, o *loader.Options) { o.Workers = -2 }, []string{"Workers"}},
 		"unknown last":      {func(batchSize *int, o *loader.Options) { o.Last = 9 }, []string{"Last"}},
 		"negative ranks":    {func(batchSize *int, o *loader.Options) { o.Shard.Count = -1 }, []string{"Shard.Count"}},
@@ -93,11 +95,39 @@ func TestTooFewSamplesAreRefused(t *testing.T) {
 func TestDefaultsAreFilledIn(t *testing.T) {
 	l := newNumbers(t, numbers{n: 10}, 2, loader.Options{})
 	require.Equal(t, loader.Options{
-		Workers: max(32, 2*runtime.GOMAXPROCS(0)), Shard: loader.Shard{Count: 1}, GracePeriod: 5 * time.Second,
+		Shard: loader.Shard{Count: 1}, GracePeriod: 5 * time.Second,
 	}, l.Options())
 	require.Equal(t, 2, l.BatchSize())
 	require.Equal(t, "Keep Exact LastPolicy(7) Substitute", loader.Keep.String()+" "+loader.Exact.String()+
 		" "+loader.LastPolicy(7).String()+" "+loader.Substitute.String())
+}
+
+// The budget bounds the workers before the first of them is begun.
+func TestTheBudgetBoundsTheWorkers(t *testing.T) {
+	wide := func(bytes int) loader.Dataset {
+		return loader.FromFunc(10, []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{bytes}}},
+			func(context.Context, int, *loader.Row) error { return nil })
+	}
+	for _, c := range []struct {
+		bytes int
+		o     loader.Options
+		most  int
+	}{
+		{8, loader.Options{}, 1024},
+		{8, loader.Options{Workers: 2000}, 2000},
+		{8, loader.Options{Budget: loader.Budget{Workers: 65536, Bytes: 1 << 40}}, 65536},
+		{8, loader.Options{Budget: loader.Budget{Workers: 3}}, 3},
+		{8, loader.Options{Budget: loader.Budget{Bytes: 1}}, 1},
+		{32 << 10, loader.Options{Budget: loader.Budget{Bytes: 1 << 20}}, 8},
+		{64 << 10, loader.Options{Budget: loader.Budget{Bytes: 1 << 20}, ReadTimeout: time.Second}, 4},
+		{64 << 20, loader.Options{Budget: loader.Budget{Bytes: 256 << 20}}, 1},
+		{64 << 20, loader.Options{Budget: loader.Budget{Cores: 5}}, 5},
+	} {
+		l, err := loader.New(wide(c.bytes), 2, c.o)
+		require.NoError(t, err)
+		require.Equal(t, c.most, l.Workers())
+		require.Equal(t, c.o.Workers, l.Options().Workers)
+	}
 }
 
 func TestALayoutPacksFieldsAtAlignedOffsets(t *testing.T) {

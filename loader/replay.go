@@ -47,7 +47,7 @@ func Replay(ctx context.Context, ld *Loader, k int) (*Loader, error) {
 			Workers: 1, Shard: Shard{Count: 1},
 			StallTimeout: ld.options.StallTimeout, GracePeriod: ld.options.GracePeriod,
 		},
-		base:        1,
+		staff:       staff{1, 1, 1},
 		layout:      ld.layout,
 		split:       plan{split: split{samples: maxSamples, batch: int64(ld.layout.batch), ranks: 1}},
 		fields:      ld.fields,

@@ -10,9 +10,9 @@ import (
 // Without a stated number of workers there are many, for reads that wait, for a disk or
 // a network, and so leave the processors alone. Reads that compute would take every
 // processor from the consumer. Nothing tells the two apart beforehand, but a worker that
-// yields its processor finds out: if it gets one again at once, there is room. So only
-// some workers, the base, always read. The others are the reserve: one that had to wait
-// for a processor stands aside, and is called back when there is room again.
+// yields its processor finds out: if it gets one again at once, there is room. So only as
+// many workers as the core budget says always read. Beyond them, one that had to wait for a
+// processor stands aside, and is called back when there is room again.
 const (
 	// crowded is how long a worker of the reserve waits for a processor at most: no
 	// longer does the consumer, then, apart from the end of a sample.
@@ -21,17 +21,11 @@ const (
 	shortPause, longPause = 5 * time.Millisecond, 160 * time.Millisecond
 )
 
-// defaultWorkers is the number of workers where none is stated, and how many of them
-// always read: two processors are left to the consumer and to the goroutines that wait
-// for the device.
-func defaultWorkers() (workers, base int) {
-	processors := runtime.GOMAXPROCS(0)
-	return max(32, 2*processors), max(1, processors-2)
-}
-
 // reserve is the workers that stand aside.
 type reserve struct {
-	aside atomic.Int32 // how many wait
+	base  int           // how many never do
+	begun *atomic.Int32 // all of them
+	aside atomic.Int32  // how many wait
 
 	mu    sync.Mutex
 	room  sync.Cond
@@ -42,7 +36,8 @@ type reserve struct {
 	calm  bool          // nobody stood aside since the last call
 }
 
-func (r *reserve) init() {
+func (r *reserve) init(base int, begun *atomic.Int32) {
+	r.base, r.begun = base, begun
 	r.room.L = &r.mu
 	r.pause, r.size = shortPause, 1
 }
@@ -62,21 +57,39 @@ func (r *reserve) yield(w *worker) {
 		if r.aside.Load() > 0 && w.run.lineup.any() {
 			r.call(now)
 		}
-	case w.reserved:
+	default:
 		r.standAside(now)
 	}
 }
 
-// standAside waits to be called.
+// standAside waits to be called, if enough others go on.
 func (r *reserve) standAside(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.ended || int(r.begun.Load()-r.aside.Load()) <= r.base {
 		return
 	}
 	r.calm, r.next = false, now.Add(r.pause)
 	r.aside.Add(1)
 	r.room.Wait()
+}
+
+// retire takes a worker that has no rows off those that were begun, if these are too many.
+// The last that is not aside stays: nobody would call the others.
+func (r *reserve) retire(w *worker) bool {
+	l := &w.run.lineup
+	if l.begun.Load() <= l.allowed.Load() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := l.begun.Load(); n <= l.allowed.Load() || n-r.aside.Load() <= 1 {
+		return false
+	}
+	w.limit.end()
+	w.run.crew.free(w)
+	l.begun.Add(-1) // behind free: no more are taken than there may be
+	return true
 }
 
 // call calls some workers back, if it is time: twice as many as the last time if these

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,9 @@ func (d costly) Read(_ context.Context, _ int, row *Row) error {
 func TestTheReserveIsCalledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reserve
-		r.init()
+		var begun atomic.Int32
+		begun.Store(1000)
+		r.init(0, &begun)
 		aside := func(n int) {
 			for range n {
 				go r.standAside(time.Now())
@@ -84,7 +87,7 @@ func TestReadsThatWaitHaveManyWorkers(t *testing.T) {
 			}
 		}
 		require.Equal(t, ErrEpochEnd, err)
-		rounds := (400 + l.Options().Workers - 1) / l.Options().Workers
+		rounds := (400 + l.staff.first - 1) / l.staff.first
 		require.Equal(t, time.Duration(rounds)*5*time.Millisecond, time.Since(began))
 		require.NoError(t, run.Close())
 	})
@@ -100,7 +103,7 @@ func TestWorkersStandAsideWhereProcessorsAreFull(t *testing.T) {
 	for _, workers := range []int{0, 40} {
 		l, err := New(costly{1 << 30, compute}, 16, Options{Workers: workers})
 		require.NoError(t, err)
-		mem, err := NewHeap(l.Layout().Size(), 4*l.Options().Workers)
+		mem, err := NewHeap(l.Layout().Size(), 256)
 		require.NoError(t, err)
 		run := l.Start(t.Context(), Cursor{}, mem)
 		batches, aside := 0, func() bool { return run.reserve.aside.Load() > 0 }

@@ -52,12 +52,14 @@ type Run struct {
 	disposal   *disposal // of the samples that no batch takes
 	skips      skips
 	exhausted  bool // written before order is closed: all there was is opened
-	workers    []*worker
+	crew       crew
+	tuning     *tuning // nil if the number of workers is stated
 	lateReads  lateReads
 
 	notices
 
 	waitBatch, held               atomic.Int64
+	waiting                       atomic.Int64 // since when, after began, Next has waited; 0 if it does not
 	batches, samples, substituted atomic.Int64
 
 	consumer sync.Mutex    // guards what follows
@@ -96,7 +98,6 @@ type contextEnd struct {
 }
 
 func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool, to journal.Recorder) *Run {
-	workers := l.options.Workers
 	ctx, stop := context.WithCancelCause(ctx)
 	r := &Run{
 		loader: l, mem: mem, claimed: claimed, recorder: to, began: time.Now(),
@@ -106,13 +107,19 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool, 
 		ctx:    contextEnd{ctx.Done(), func() error { return context.Cause(ctx) }},
 		joined: make(chan struct{}),
 	}
-	r.lineup.init(workers, &r.inspector, func(i int) {
+	workers := l.staff.first
+	if l.options.Workers == Auto {
+		r.tuning = newTuning(r)
+		workers = r.tuning.tuner.workers
+	}
+	r.crew.workers = make([]atomic.Pointer[worker], l.staff.most)
+	r.lineup.init(workers, l.staff.most, &r.inspector, func() {
 		r.live.Add(1)
-		go r.workers[i].loop(ctx)
+		go r.crew.take(r).loop(ctx)
 	})
 	r.arrivals.bell = make(chan struct{}, 1)
-	r.reserve.init()
-	r.reserved = workers > l.base
+	r.reserve.init(l.staff.base, &r.lineup.begun)
+	r.reserved = l.staff.most > l.staff.base
 	r.failed.Store(none)
 	r.group.Store(1)
 	r.replaced = at.Substituted
@@ -138,9 +145,7 @@ func start(ctx context.Context, l *Loader, at Cursor, mem Memory, claimed bool, 
 	}
 	context.AfterFunc(ctx, r.halt)
 	r.live.Store(1) // the dispatcher; all others are begun by one that lives
-	for i := range workers {
-		r.workers = append(r.workers, newWorker(r, i))
-	}
+	r.crew.make(r, workers)
 	r.inspector.init(r)
 	go r.dispatcher.loop(ctx, at)
 	return r
@@ -156,6 +161,7 @@ func (r *Run) halt() {
 func (r *Run) leave() {
 	if r.live.Add(-1) == 0 {
 		r.inspector.timer.Stop()
+		r.tuning.end()
 		close(r.joined)
 	}
 }
@@ -366,7 +372,9 @@ func wait[T any](ctx context.Context, r *Run, ready <-chan T) (v T, ok bool, err
 	default:
 	}
 	began := time.Now()
+	r.waiting.Store(max(1, int64(began.Sub(r.began))))
 	defer func() {
+		r.waiting.Store(0)
 		waited := time.Since(began)
 		r.waitBatch.Add(int64(waited))
 		r.waited += waited

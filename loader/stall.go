@@ -21,7 +21,7 @@ type suspect struct {
 // suspects are the goroutines inside user code at this moment.
 func (r *Run) suspects() []suspect {
 	var all []suspect
-	for _, w := range r.workers {
+	for _, w := range r.crew.all() {
 		b := w.at.Load()
 		if b == nil {
 			continue

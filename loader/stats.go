@@ -26,8 +26,13 @@ type Stats struct {
 	// because one before it was not filled: large when single samples are slow. It is added
 	// when Next comes to the batch that held up the others.
 	WaitOrder time.Duration
-	// Busy is how long each worker spent in user code for samples, reading or waiting.
+	// Busy is how long each worker spent in user code for samples, reading or waiting: those
+	// that there ever were.
 	Busy []time.Duration
+	// Workers is how many workers there may be at this moment, and Decisions the last KeptDecisions
+	// that led there, under Workers: Auto.
+	Workers   int
+	Decisions []Decision
 	// Reading is how long the goroutine of each of a Stream's shards spent in its reader, or
 	// waiting there, and with Options.Skips in encode: the rest of the time it had read far
 	// enough ahead.
@@ -90,12 +95,13 @@ func (r *Run) Stats() Stats {
 		Batches: r.batches.Load(), Samples: r.samples.Load(), Substituted: r.substituted.Load(),
 		WaitSlot: time.Duration(r.dispatcher.waited.Load()), WaitBatch: time.Duration(r.waitBatch.Load()),
 		WaitOrder: time.Duration(r.held.Load()),
+		Workers:   int(r.lineup.allowed.Load()), Decisions: r.tuning.get(),
 	}
 	s.Skipped, s.FirstSkipped = r.skips.get()
 	if m := r.dispatcher.merger; m != nil {
 		s.Reading = m.reading()
 	}
-	for _, w := range r.workers {
+	for _, w := range r.crew.all() {
 		s.Busy = append(s.Busy, time.Duration(w.busy.Load()))
 		if slow := w.slowest.get(); slow.Took > s.Slowest.Took {
 			s.Slowest = slow

@@ -19,17 +19,17 @@ const maxClaim = 2048
 // worker reads samples into rows: one goroutine, which the Run counts and starts when
 // there is something to read for it.
 type worker struct {
-	run      *Run
-	number   int
-	reserved bool       // whether it stands aside where there is no processor for it
-	near     NearMemory // nil if no processor is nearer to the memory than another
+	run    *Run
+	number int
+	near   NearMemory // nil if no processor is nearer to the memory than another
 
 	dataset    Dataset // the loader's, or limit
 	limit      *limit  // nil if there is none
 	row        Row
 	pace       pace
 	claim      span       // the rows at hand; those that are given back are taken off
-	began      time.Time  // with them
+	began      time.Time  // with them,
+	ended      time.Time  // and was done
 	indices    []int      // of them
 	candidates candidates // for the sample at hand, if any sample is excluded
 	item       *item      // the sample at hand, if it is of a source that gives each once
@@ -46,6 +46,7 @@ type worker struct {
 	late    atomic.Int64 // the turn in which the inspector found the worker late
 
 	busy    atomic.Int64
+	read    atomic.Int64 // rows
 	slowest slowest
 
 	// Workers lie one behind the other, and each is written to for every sample: no
@@ -54,7 +55,7 @@ type worker struct {
 }
 
 func newWorker(r *Run, number int) *worker {
-	w := &worker{run: r, number: number, reserved: number >= r.loader.base, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
+	w := &worker{run: r, number: number, indices: make([]int, min(r.loader.layout.batch, maxClaim))}
 	w.near, _ = r.mem.(NearMemory)
 	w.dataset = r.loader.dataset
 	if !r.loader.options.Skips { // else the shards have it
@@ -75,7 +76,8 @@ func (w *worker) loop(ctx context.Context) {
 		to.Goroutine(journal.Worker, w.number)
 	}
 	known := false // the goroutine: to find that out takes as long as many a sample
-	ended := false
+	ended, retired := false, false
+	r := w.run
 	defer func() {
 		if !ended {
 			// A sample called runtime.Goexit. It has failed its batch, but the
@@ -83,14 +85,16 @@ func (w *worker) loop(ctx context.Context) {
 			go w.loop(ctx)
 			return
 		}
-		w.limit.end()
-		w.run.leave()
+		if !retired {
+			w.limit.end()
+		}
+		r.leave()
 	}()
 	for {
 		// Nothing is claimed any more once the dispatcher has ended, which it does
 		// when ctx is done: all workers selecting on one Done channel would fight
 		// for its lock.
-		b, rows := w.run.lineup.claim(w.pace.rows)
+		b, rows := r.lineup.claim(w.pace.rows)
 		if b == nil {
 			ended = true
 			return
@@ -101,7 +105,14 @@ func (w *worker) loop(ctx context.Context) {
 		}
 		w.claim = rows
 		w.fill(ctx, b)
-		w.run.reserve.yield(w)
+		if t := r.tuning; t != nil {
+			t.look(w.ended)
+			if r.reserve.retire(w) { // another goroutine may have w already
+				ended, retired = true, true
+				return
+			}
+		}
+		r.reserve.yield(w)
 	}
 }
 
@@ -142,8 +153,10 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 	for next < w.claim.hi && ok {
 		next, ok = w.rows(ctx, b, next)
 	}
-	took := time.Since(w.began)
+	w.ended = time.Now()
+	took := w.ended.Sub(w.began)
 	w.busy.Add(int64(took))
+	w.read.Add(int64(next - w.claim.lo))
 	if ok {
 		rows := w.claim.hi - w.claim.lo
 		w.slowest.note(b, w.claim, took, w.pace.cost)

@@ -26,7 +26,7 @@ func newStages(dev, host *device.Device, compute *device.Stream, ld *loader.Load
 	if compute != nil {
 		g.computes = slots.Computes{Streams: []*device.Stream{compute}, RoundRobin: z.options.Streams.RoundRobin}
 	}
-	if err := g.allocate(ld.Options().Workers); err != nil {
+	if err := g.allocate(ld.Workers()); err != nil {
 		return nil, errors.Join(err, g.release(), g.closeComputes())
 	}
 	return g, nil

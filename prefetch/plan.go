@@ -35,7 +35,7 @@ type Plan struct {
 	// BatchSize is the rows of a full batch, BatchesPerEpoch this rank's batches in
 	// an epoch, -1 if unknown, Epochs the stated number of epochs, 0 if none is.
 	BatchSize, BatchesPerEpoch, Epochs int
-	// Workers is the number of goroutines that read samples; Goroutines all that a
+	// Workers is the most goroutines that read samples; Goroutines all that a
 	// running Prefetcher has at most, without those of a Map.
 	Workers, Goroutines int
 	// Options are those in force, defaults filled in.
@@ -53,8 +53,8 @@ func makePlan(g *stages, ld *loader.Loader) Plan {
 	plan := Plan{
 		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", BatchBytes: z.in.Size(),
 		Fields: z.in.Fields(), BatchSize: z.in.BatchSize(), BatchesPerEpoch: -1,
-		Epochs: lo.Epochs, Workers: lo.Workers, Options: o,
-		Goroutines: lo.Workers + ld.Shards() + 2, // and the loader's dispatcher, and the uploader
+		Epochs: lo.Epochs, Workers: ld.Workers(), Options: o,
+		Goroutines: ld.Workers() + ld.Shards() + 2, // and the loader's dispatcher, and the uploader
 	}
 	if n, known := ld.Batches(); known {
 		plan.BatchesPerEpoch = n
@@ -70,7 +70,7 @@ func makePlan(g *stages, ld *loader.Loader) Plan {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("%d host slots instead of %d: there is no memory for more", pool.Slots, o.Memory.HostSlots))
 	}
 	if g.near > 0 {
-		plan.Notes = append(plan.Notes, nearNote(g.near, lo.Workers, g.dev.Properties().Node))
+		plan.Notes = append(plan.Notes, nearNote(g.near, ld.Workers(), g.dev.Properties().Node))
 	}
 	if g.ring != nil {
 		plan.Goroutines++ // the recycler
@@ -124,7 +124,7 @@ func (p Plan) String() string {
 		batches = fmt.Sprint(p.BatchesPerEpoch)
 	}
 	line("batches", "%s of %d rows an epoch, %s epochs", batches, p.BatchSize, epochs)
-	line("goroutines", "%d workers, %d in all", p.Workers, p.Goroutines)
+	line("goroutines", "up to %d workers, %d in all", p.Workers, p.Goroutines)
 	for _, n := range p.Notes {
 		line("note", "%s", n)
 	}

@@ -254,16 +254,26 @@ func plus(a, b loader.Stats) loader.Stats {
 		a.FirstSkipped = b.FirstSkipped
 	}
 	a.Busy, a.Reading = sums(a.Busy, b.Busy), sums(a.Reading, b.Reading)
+	a.Workers, a.Decisions = b.Workers, lastOf(a.Decisions, b.Decisions)
 	if b.Slowest.Took > a.Slowest.Took {
 		a.Slowest = b.Slowest
 	}
 	return a
 }
 
-// sums are the sums of what each goroutine took in two runs.
+// lastOf is the last decisions of two runs, as many as one keeps.
+func lastOf(a, b []loader.Decision) []loader.Decision {
+	all := slices.Concat(a, b)
+	return all[max(0, len(all)-loader.KeptDecisions):]
+}
+
+// sums are the sums of what each goroutine took in two runs, of which one may have had more.
 func sums(a, b []time.Duration) []time.Duration {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
 	b = slices.Clone(b)
-	for i := range min(len(a), len(b)) {
+	for i := range a {
 		b[i] += a[i]
 	}
 	return b

@@ -38,7 +38,7 @@ func makePlan(g *Group, o prefetch.Options) Plan {
 
 // note notes how what the devices share was divided.
 func (p *Plan) note(ld *loader.Loader, o prefetch.Options) {
-	if want := ld.Options().Workers; p.Workers > want {
+	if want := ld.Workers(); p.Workers > want {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d workers instead of %d: each device's pipeline has one at least", p.Workers, want))
 	}
 	if first := p.Devices[0]; o.Memory.HostSlots == 0 && len(p.Devices) > 1 && first.BatchBytes >= largeBatch {
