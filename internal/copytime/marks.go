@@ -82,7 +82,7 @@ func (t *Marks) Init(copies *device.Stream, n int, o Options) error {
 	t.every, t.to = o.Every, o.To
 	for i := range n {
 		var m mark
-		for name, e := range map[string]**device.Event{"started": &m.started, "copied": &m.copied, "loaded": &m.loaded, "reached": &m.reached, "finished": &m.finished} {
+		for name, e := range map[string]**device.Event{"started": &m.started, "ended": &m.copied, "loaded": &m.loaded, "reached": &m.reached, "finished": &m.finished} {
 			var err error
 			if *e, err = newEvent(copies.Device(), fmt.Sprintf("%s %d", name, i)); err != nil {
 				return errors.Join(err, m.close())
