@@ -2,8 +2,8 @@ package cuda
 
 import (
 	"fmt"
-	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -133,34 +133,71 @@ func (g *group) unloadModules() {
 	k.modules, k.functions = nil, nil
 }
 
-var (
-	ptxComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
-	ptxEntry   = regexp.MustCompile(`\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?`)
-	ptxParam   = regexp.MustCompile(`\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,\[]*(\[)?`)
-)
-
 // entryPoints are the names of the kernels in ptx and the sizes of their
 // parameters.
 func entryPoints(ptx string) map[string][]uint8 {
 	entries := make(map[string][]uint8)
-	for _, entry := range ptxEntry.FindAllStringSubmatch(ptxComment.ReplaceAllString(ptx, ""), -1) {
-		params := []uint8{}
-		for _, param := range ptxParam.FindAllStringSubmatch(entry[2], -1) {
-			params = append(params, paramSize(param[2], param[3] != ""))
+	_, rest, found := strings.Cut(withoutComments(ptx), ".entry")
+	for ; found; _, rest, found = strings.Cut(rest, ".entry") {
+		name := strings.TrimLeft(rest, ptxSpace)
+		end := strings.IndexAny(name, ptxSpace+"({.;")
+		if end <= 0 || len(name) == len(rest) {
+			continue
 		}
-		entries[entry[1]] = params
+		params := []uint8{}
+		if list, ok := strings.CutPrefix(strings.TrimLeft(name[end:], ptxSpace), "("); ok {
+			list, _, _ = strings.Cut(list, ")")
+			for param := range strings.SplitSeq(list, ",") {
+				if size, ok := paramSize(param); ok {
+					params = append(params, size)
+				}
+			}
+		}
+		entries[name[:end]] = params
 	}
 	return entries
 }
 
-func paramSize(bits string, array bool) uint8 {
-	switch {
-	case array:
-		return 0
-	case bits == "32":
-		return 4
-	case bits == "64":
-		return 8
+const ptxSpace = " \t\r\n"
+
+func withoutComments(ptx string) string {
+	var text strings.Builder
+	for {
+		line, block := strings.Index(ptx, "//"), strings.Index(ptx, "/*")
+		begin, end, length := line, "\n", 0 // a line's end stays
+		if line < 0 || block >= 0 && block < line {
+			begin, end, length = block, "*/", 2
+		}
+		if begin < 0 {
+			text.WriteString(ptx)
+			return text.String()
+		}
+		text.WriteString(ptx[:begin])
+		n := strings.Index(ptx[begin+2:], end)
+		if n < 0 {
+			return text.String()
+		}
+		ptx = ptx[begin+2+n+length:]
 	}
-	return 0
+}
+
+// paramSize is the size of a parameter as it is declared, ".param .u64 name" or
+// ".param .align 8 .b8 name[24]": 0 for one that is neither of 4 nor of 8 bytes.
+func paramSize(param string) (size uint8, ok bool) {
+	words := strings.Fields(param)
+	if len(words) > 2 && words[1] == ".align" {
+		words = slices.Delete(words, 1, 3)
+	}
+	if len(words) < 2 || words[0] != ".param" {
+		return 0, false
+	}
+	switch bits := strings.TrimLeft(words[1], ".abcdefghijklmnopqrstuvwxyz"); {
+	case strings.Contains(param, "["): // an array
+		return 0, true
+	case bits == "32":
+		return 4, true
+	case bits == "64":
+		return 8, true
+	}
+	return 0, true
 }
