@@ -101,6 +101,7 @@ fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzTar -fuzztime 10s -fuzzminimizetime 1x ./loader/tar
 	$(GO) test -run '^$$' -fuzz FuzzRecords -fuzztime 5s -fuzzminimizetime 1x ./loader/tfrecord
 	$(GO) test -run '^$$' -fuzz FuzzExample -fuzztime 5s -fuzzminimizetime 1x ./loader/tfrecord
+	$(GO) test -run '^$$' -fuzz FuzzFolder -fuzztime 10s -fuzzminimizetime 1x ./loader/mds
 	$(GO) test -run '^$$' -fuzz FuzzDraw -fuzztime 10s -fuzzminimizetime 1x ./loader/images
 	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/npy
 	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/tokens

@@ -20,6 +20,7 @@
 //	loader/images       folders of pictures
 //	loader/tar          samples in tar files
 //	loader/tfrecord     TensorFlow's records
+//	loader/mds          folders of Mosaic's StreamingDataset
 //	loader/idx          IDX files, the format of MNIST
 //	loader/cifar        pictures of CIFAR-10 and CIFAR-100
 //	loader/safetensors  tensors of safetensors files

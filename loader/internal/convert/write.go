@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/leat-go/leat/dtype"
@@ -42,37 +43,62 @@ func Write(row *loader.Row, field string, from dtype.Type, data []byte) error {
 	if half(from) || half(f.DType) {
 		return &Error{Want: f.DType.String() + " values", Got: from.String()}
 	}
-	to = to[:elements*f.DType.Size()]
-	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%uintptr(from.Size()) != 0 {
-		data = slices.Clone(data)
-	}
 	bad := -1
-	switch from {
-	case dtype.Bool, dtype.Uint8:
-		bad = toField(f.DType, to, dtype.As[uint8](data))
-	case dtype.Int8:
-		bad = toField(f.DType, to, dtype.As[int8](data))
-	case dtype.Uint16:
-		bad = toField(f.DType, to, dtype.As[uint16](data))
-	case dtype.Int16:
-		bad = toField(f.DType, to, dtype.As[int16](data))
-	case dtype.Uint32:
-		bad = toField(f.DType, to, dtype.As[uint32](data))
-	case dtype.Int32:
-		bad = toField(f.DType, to, dtype.As[int32](data))
-	case dtype.Uint64:
-		bad = toField(f.DType, to, dtype.As[uint64](data))
-	case dtype.Int64:
-		bad = toField(f.DType, to, dtype.As[int64](data))
-	case dtype.Float32:
-		bad = toField(f.DType, to, dtype.As[float32](data))
-	case dtype.Float64:
-		bad = toField(f.DType, to, dtype.As[float64](data))
+	if to = to[:elements*f.DType.Size()]; isAligned(data, from) {
+		bad = toType(f.DType, to, from, data)
+	} else {
+		// A piece at a time, by memory that is aligned.
+		room := rooms.Get().(*[step]uint64)
+		defer rooms.Put(room)
+		for at := 0; at < elements && bad < 0; at += step {
+			n := min(step, elements-at)
+			piece := dtype.Bytes(room[:])[:n*from.Size()]
+			copy(piece, data[at*from.Size():])
+			if bad = toType(f.DType, to[at*f.DType.Size():(at+n)*f.DType.Size()], from, piece); bad >= 0 {
+				bad += at
+			}
+		}
 	}
 	if bad >= 0 {
 		return &Error{Want: "values that " + f.DType.String() + " holds", Got: fmt.Sprintf("%s as element %d", show(from, data, bad), bad)}
 	}
 	return nil
+}
+
+const step = 64
+
+var rooms = sync.Pool{New: func() any { return new([step]uint64) }}
+
+func isAligned(data []byte, t dtype.Type) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(data)))%uintptr(t.Size()) == 0
+}
+
+// toType converts all of data, which is aligned, and returns the first that can't be converted, or
+// -1.
+func toType(t dtype.Type, to []byte, from dtype.Type, data []byte) (bad int) {
+	switch from {
+	case dtype.Bool, dtype.Uint8:
+		bad = toField(t, to, dtype.As[uint8](data))
+	case dtype.Int8:
+		bad = toField(t, to, dtype.As[int8](data))
+	case dtype.Uint16:
+		bad = toField(t, to, dtype.As[uint16](data))
+	case dtype.Int16:
+		bad = toField(t, to, dtype.As[int16](data))
+	case dtype.Uint32:
+		bad = toField(t, to, dtype.As[uint32](data))
+	case dtype.Int32:
+		bad = toField(t, to, dtype.As[int32](data))
+	case dtype.Uint64:
+		bad = toField(t, to, dtype.As[uint64](data))
+	case dtype.Int64:
+		bad = toField(t, to, dtype.As[int64](data))
+	case dtype.Float32:
+		bad = toField(t, to, dtype.As[float32](data))
+	case dtype.Float64:
+		bad = toField(t, to, dtype.As[float64](data))
+	}
+	return bad
 }
 
 func half(t dtype.Type) bool { return t == dtype.Float16 || t == dtype.BFloat16 }
@@ -160,7 +186,10 @@ func same[F, T number](x F, y T) bool {
 
 // show is an element for people.
 func show(t dtype.Type, data []byte, i int) string {
-	data = data[i*t.Size() : (i+1)*t.Size()]
+	var room [1]uint64
+	one := dtype.Bytes(room[:])[:t.Size()]
+	copy(one, data[i*t.Size():])
+	data = one
 	switch t {
 	case dtype.Int8:
 		return fmt.Sprint(dtype.As[int8](data)[0])

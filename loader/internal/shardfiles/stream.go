@@ -169,7 +169,10 @@ func (r *reader[T]) openFile(ctx context.Context) error {
 	if r.file, err = r.of.files[r.shard+i*r.of.shards].Open(ctx); err != nil {
 		return err
 	}
-	r.scanner, err = r.of.open(ctx, r.file, r.at.Offset, r.at.Record)
+	scanner, err := r.of.open(ctx, r.file, r.at.Offset, r.at.Record)
+	if err == nil {
+		r.scanner = scanner
+	}
 	return err
 }
 
