@@ -32,31 +32,7 @@ type Array struct {
 	Data []byte
 }
 
-// FormatError says that a file is not IDX, or is damaged.
-type FormatError struct {
-	// File is its name, empty from Read.
-	File string
-	// Offset is where in the file, after decompression, it goes wrong.
-	Offset int64
-	// Want is what should be there, Got what is.
-	Want, Got string
-	// Err is the error of decompression, if that is what failed.
-	Err error
-}
-
-// Error implements error.
-func (e *FormatError) Error() string {
-	file := e.File
-	if file == "" {
-		file = "input"
-	}
-	return fmt.Sprintf("idx: %s: at byte %d: want %s, got %s", file, e.Offset, e.Want, e.Got)
-}
-
-// Unwrap returns Err.
-func (e *FormatError) Unwrap() error { return e.Err }
-
-// Open reads a file, plain or gzipped. It returns a *FormatError if it is not a whole IDX
+// Open reads a file, plain or gzipped. It returns a *source.FormatError if it is not a whole IDX
 // file and nothing else, and a *source.Error if it can't be read.
 func Open(ctx context.Context, s source.Source) (*Array, error) {
 	f, err := s.Open(ctx)
@@ -65,7 +41,7 @@ func Open(ctx context.Context, s source.Source) (*Array, error) {
 	}
 	defer f.Close()
 	a, err := read(io.NewSectionReader(source.ReaderAt(ctx, f), 0, f.Size()), f.Size())
-	var format *FormatError
+	var format *source.FormatError
 	if errors.As(err, &format) {
 		format.File = s.Name()
 	}
@@ -76,6 +52,11 @@ func Open(ctx context.Context, s source.Source) (*Array, error) {
 // first bytes. Memory grows with the data that arrives, not with what the header
 // says is to come.
 func Read(r io.Reader) (*Array, error) { return read(r, 0) }
+
+// wrong is an error at an offset of what is read, which has no name yet.
+func wrong(at int64, want, got string, err error) *source.FormatError {
+	return &source.FormatError{Format: "idx", File: "input", Offset: at, Record: -1, Want: want, Got: got, Err: err}
+}
 
 // read is Read of a source of that length, 0 if it is not known.
 func read(r io.Reader, length int64) (*Array, error) {
@@ -111,9 +92,9 @@ func (in *reader) failure(want string, err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &FormatError{Offset: in.offset, Want: want, Got: "the end of the file", Err: err}
+		return wrong(in.offset, want, "the end of the file", err)
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
-		return &FormatError{Offset: in.offset, Want: want, Got: "corrupt gzip data: " + err.Error(), Err: err}
+		return wrong(in.offset, want, "corrupt gzip data: "+err.Error(), err)
 	}
 	return err
 }
@@ -134,11 +115,11 @@ func (in *reader) header() (a *Array, size int64, err error) {
 	element, known := types[magic[2]]
 	switch {
 	case magic[0] != 0 || magic[1] != 0:
-		return nil, 0, &FormatError{Offset: 0, Want: "00 00", Got: fmt.Sprintf("% x", magic[:2])}
+		return nil, 0, wrong(0, "00 00", fmt.Sprintf("% x", magic[:2]), nil)
 	case !known:
-		return nil, 0, &FormatError{Offset: 2, Want: "type 08, 09, 0b, 0c, 0d or 0e", Got: fmt.Sprintf("%02x", magic[2])}
+		return nil, 0, wrong(2, "type 08, 09, 0b, 0c, 0d or 0e", fmt.Sprintf("%02x", magic[2]), nil)
 	case magic[3] == 0:
-		return nil, 0, &FormatError{Offset: 3, Want: "1 dimension or more", Got: "0"}
+		return nil, 0, wrong(3, "1 dimension or more", "0", nil)
 	}
 	a = &Array{DType: element, Shape: make([]int, magic[3])}
 	product, empty := uint64(element.Size()), false
@@ -150,7 +131,7 @@ func (in *reader) header() (a *Array, size int64, err error) {
 		}
 		dim := binary.BigEndian.Uint32(word[:])
 		if uint64(dim) > math.MaxInt {
-			return nil, 0, &FormatError{Offset: at, Want: "a dimension that fits an int", Got: fmt.Sprint(dim)}
+			return nil, 0, wrong(at, "a dimension that fits an int", fmt.Sprint(dim), nil)
 		}
 		a.Shape[i] = int(dim)
 		empty = empty || dim == 0
@@ -164,7 +145,7 @@ func (in *reader) header() (a *Array, size int64, err error) {
 	}
 	const most uint64 = min(MaxBytes, math.MaxInt) // 32-bit machines have less
 	if product > most {
-		return nil, 0, &FormatError{Offset: in.offset, Want: fmt.Sprintf("at most %d bytes of elements", most), Got: fmt.Sprintf("dimensions %v", a.Shape)}
+		return nil, 0, wrong(in.offset, fmt.Sprintf("at most %d bytes of elements", most), fmt.Sprintf("dimensions %v", a.Shape), nil)
 	}
 	return a, int64(product), nil
 }
@@ -201,10 +182,10 @@ func (in *reader) elements(size int64, width int) ([]byte, error) {
 	var extra [1]byte
 	switch n, err := io.ReadFull(in.r, extra[:]); {
 	case n > 0:
-		return nil, &FormatError{Offset: in.offset, Want: "the end of the file", Got: "more data"}
+		return nil, wrong(in.offset, "the end of the file", "more data", nil)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrHeader):
 		// A gzip stream whose own end is cut off, or that something follows.
-		return nil, &FormatError{Offset: in.offset, Want: "the end of the file", Got: "a broken gzip trailer", Err: err}
+		return nil, wrong(in.offset, "the end of the file", "a broken gzip trailer", err)
 	case err != io.EOF:
 		return nil, in.failure("the end of the file", err)
 	}

@@ -113,7 +113,7 @@ func TestNoElementsIsAnArray(t *testing.T) {
 func TestATruncatedFileSaysWhere(t *testing.T) {
 	for n := range cube {
 		_, err := idx.Read(bytes.NewReader(cube[:n]))
-		var bad *idx.FormatError
+		var bad *source.FormatError
 		require.ErrorAs(t, err, &bad, "%d bytes", n)
 		require.EqualValues(t, n, bad.Offset)
 		require.Equal(t, "the end of the file", bad.Got)
@@ -121,7 +121,7 @@ func TestATruncatedFileSaysWhere(t *testing.T) {
 	whole := zipped(cube)
 	for n := range whole {
 		_, err := idx.Read(bytes.NewReader(whole[:n]))
-		var bad *idx.FormatError
+		var bad *source.FormatError
 		require.ErrorAs(t, err, &bad, "%d bytes of gzip", n)
 	}
 }
@@ -156,7 +156,7 @@ func TestFilesThatAreNotWhatTheySay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := idx.Read(bytes.NewReader(c.file))
-			var bad *idx.FormatError
+			var bad *source.FormatError
 			require.ErrorAs(t, err, &bad)
 			require.ErrorContains(t, err, c.want)
 			require.Equal(t, c.offset, bad.Offset)
@@ -181,7 +181,7 @@ func TestAHeaderAloneTakesNoMemory(t *testing.T) {
 	for _, shape := range [][]uint32{{1 << 31}, {1 << 16, 1 << 15}, {1<<32 - 1, 1<<32 - 1, 1<<32 - 1}} {
 		require.Less(t, allocated(func() {
 			_, err := idx.Read(bytes.NewReader(file(0x08, shape, make([]byte, 100))))
-			var bad *idx.FormatError
+			var bad *source.FormatError
 			require.ErrorAs(t, err, &bad)
 		}), uint64(4<<20))
 	}
@@ -227,7 +227,7 @@ func TestAPromiseIsNotBelievedAtOnce(t *testing.T) {
 	} {
 		require.Less(t, allocated(func() {
 			_, err := open()
-			var bad *idx.FormatError
+			var bad *source.FormatError
 			require.ErrorAs(t, err, &bad, name)
 			require.EqualValues(t, len(b), bad.Offset)
 		}), uint64(16*size), name)
@@ -337,7 +337,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := idx.Read(bytes.NewReader(b))
 		if err != nil {
-			var bad *idx.FormatError
+			var bad *source.FormatError
 			require.ErrorAs(t, err, &bad)
 			require.NotEmpty(t, bad.Want)
 			require.NotEmpty(t, bad.Got)

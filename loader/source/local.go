@@ -1,10 +1,13 @@
 package source
 
 // LocalPath is the path of a Source that is a file of the operating system: a Path, mapped or
-// not. It is for what is kept beside the file.
+// through a Pool or not. It is for what is kept beside the file.
 func LocalPath(s Source) (path string, ok bool) {
-	if local, ok := s.(interface{ localPath() string }); ok {
-		return local.localPath(), true
+	switch s := s.(type) {
+	case poolSource:
+		return LocalPath(s.of)
+	case interface{ localPath() string }:
+		return s.localPath(), true
 	}
 	return "", false
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leat-go/leat/loader/idx"
+	"github.com/leat-go/leat/loader/source"
 )
 
 func TestFindInModuleCache(t *testing.T) {
@@ -67,7 +67,7 @@ func TestOtherContentsAreRefused(t *testing.T) {
 	for _, f := range known {
 		require.ErrorContains(t, err, f.name)
 	}
-	var format *idx.FormatError
+	var format *source.FormatError
 	require.ErrorAs(t, err, &format, "it says where the file goes wrong")
 }
 
