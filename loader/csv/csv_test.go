@@ -130,6 +130,7 @@ func TestBrokenRowsSayWhere(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	for texts, want := range map[string][]string{
+		"want text, got a gzip file":                           {"\x1f\x8b\x08"},
 		"want a row, got an empty file":                        {""},
 		`b.csv: at byte 0: header: want the columns ["a" "b"]`: {"a,b\n1,2\n", "b,a\n1,2\n"},
 		`want a column "b"`:                                    {"a\n1\n"},

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/leat-go/leat/loader/internal/parse"
+	"github.com/leat-go/leat/loader/internal/unpack"
 	"github.com/leat-go/leat/loader/source"
 )
 
@@ -36,6 +37,9 @@ func (r *rows) next(ctx context.Context) (offset int64, text []byte, err error) 
 		text, err := r.lines.Line(ctx)
 		if err != nil {
 			return offset, nil, r.failed(offset, err)
+		}
+		if kind := unpack.Sniff(text); offset == 0 && kind != unpack.Plain {
+			return offset, nil, r.wrong(0, "text", fmt.Sprintf("a %s file, which has no rows by number: decompress it", kind))
 		}
 		if offset == 0 && bytes.HasPrefix(text, []byte(byteOrderMark)) {
 			offset, text = int64(len(byteOrderMark)), text[len(byteOrderMark):]

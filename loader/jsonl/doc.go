@@ -9,6 +9,10 @@
 //	defer data.Close()
 //
 // Open takes the values of the keys that are called as the fields are. OpenFunc has a function
-// of yours make a sample of a value, as for a text that a tokeniser cuts. stream.JSON reads
-// values one after the other, without an index.
+// of yours make a sample of a value, as for a text that a tokeniser cuts.
+//
+// Files that are compressed by gzip or zstd are read as a stream, and so may others be, without
+// an index:
+//
+//	values := stream.JSON[document](lines.NewStream(files, lines.StreamOptions{}))
 package jsonl

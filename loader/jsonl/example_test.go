@@ -1,6 +1,8 @@
 package jsonl_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"log"
@@ -10,7 +12,9 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/jsonl"
+	"github.com/leat-go/leat/loader/lines"
 	"github.com/leat-go/leat/loader/source"
+	"github.com/leat-go/leat/loader/stream"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -74,4 +78,47 @@ func ExampleOpenFunc() {
 	defer data.Close()
 	fmt.Println(data.Len(), data.Fields())
 	// Output: 1 [length int32]
+}
+
+// A file that is compressed is a stream: here of one document.
+func ExampleOpenFunc_compressed() {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write([]byte("{\"text\":\"naïve\"}\n")); err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		log.Fatal(err)
+	}
+	files, err := source.GlobFS(fstest.MapFS{"a.jsonl.gz": {Data: packed.Bytes()}}, "*.jsonl.gz")
+	if err != nil {
+		log.Fatal(err)
+	}
+	type document struct {
+		Text string `json:"text"`
+	}
+	fields := []loader.Field{{Name: "length", DType: dtype.Int32}}
+	documents := stream.JSON[document](lines.NewStream(files, lines.StreamOptions{}))
+	ld, err := loader.NewStream(stream.Encode(documents, fields, func(_ context.Context, d document, row *loader.Row) error {
+		return loader.Write(row, "length", int32(utf8.RuneCountInString(d.Text)))
+	}), 8, loader.Options{Epochs: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pf, err := prefetch.NewHost(ld, prefetch.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pf.Close()
+	for batch, err := range pf.All(context.Background()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		lengths, err := prefetch.Column[int32](batch, "length")
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(lengths)
+	}
+	// Output: [5]
 }

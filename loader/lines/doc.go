@@ -7,8 +7,10 @@
 //	defer data.Close()
 //
 // A line is what a function makes a sample of. Packages jsonl and csv are this one with such
-// functions. For text that need not be shuffled as a whole, and for compressed files,
-// stream.Lines needs no index.
+// functions.
+//
+// Compressed files have no lines by number: NewStream has theirs one after the other. For text
+// that need not be shuffled as a whole, stream.Lines needs no index.
 //
 // # Indexes
 //

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/unpack"
 	"github.com/leat-go/leat/loader/source"
 )
 
@@ -76,9 +77,9 @@ func scanLines(ctx context.Context, f source.File, most int, record func(offset 
 		if err != nil {
 			return scanned(f, err)
 		}
-		if first && len(text) >= 2 && text[0] == 0x1f && text[1] == 0x8b {
+		if kind := unpack.Sniff(text); first && kind != unpack.Plain {
 			return &source.FormatError{Format: "lines", File: f.Name(), Offset: 0, Record: -1,
-				Want: "text", Got: "a gzip file, which has no lines by number: decompress it, or read it as a stream"}
+				Want: "text", Got: fmt.Sprintf("a %s file, which has no lines by number: decompress it, or read it by NewStream", kind)}
 		}
 		if first && len(text) >= 3 && string(text[:3]) == byteOrderMark {
 			at, text = at+3, text[3:]
