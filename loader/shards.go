@@ -12,7 +12,7 @@ func newMerger(d *dispatcher) merging {
 	ranks, batch, own := int(l.split.ranks), l.layout.batch, l.Shards()
 	for i := int(l.split.rank); i < l.shards; i += ranks {
 		s := &shard{run: d.run, number: i}
-		s.queue.init(max(2*min(batch/own, mostAhead/2), 2, l.smallAhead()))
+		s.queue.init(l.shardAhead(max(batch/own, 1)))
 		if l.options.Skips {
 			s.scratch = newScratch(l)
 			s.limit = newLimit(d.run)
@@ -22,14 +22,15 @@ func newMerger(d *dispatcher) merging {
 	return m
 }
 
-// mostAhead is how many samples of a shard are read ahead at most.
-const mostAhead = 1024
-
-// smallAhead is how many samples are read ahead where they are small: to wake a shard's
-// goroutine takes as long as dozens of them, and it is woken when half of these are taken.
-func (l *Loader) smallAhead() int {
-	const samples, bytes = 256, 256 << 10
-	return int(min(samples, bytes/max(l.single.Size(), 1)))
+// shardAhead is how many samples of a shard are read ahead, if a batch takes that many of it:
+// two batches' part, or up to four of small ones. To wake a shard's goroutine takes as long
+// as dozens of those, and it is woken when half of what it has read is taken. Farther ahead, a
+// shard of few samples would be read pass after pass for steps that come much later.
+func (l *Loader) shardAhead(part int) int {
+	const most, small, smallBytes = 1024, 256, 256 << 10
+	few := min(2*part, most)
+	many := min(4*part, small, int(smallBytes/max(l.single.Size(), 1)))
+	return max(few, many)
 }
 
 // launch starts the shards' goroutines at a place.
