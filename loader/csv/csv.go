@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 
@@ -88,8 +87,6 @@ func (o Options) withDefaults(files []source.Source, columns []Column) (Options,
 	}
 	check(len(files) > 0, "files", "empty", "one or more")
 	check(len(columns) > 0, "columns", "empty", "one or more")
-	check(bytes.IndexByte([]byte("\"\r\n"), o.Comma) < 0, "Comma", strconv.QuoteRune(rune(o.Comma)), "a character that can stand between cells")
-	check(o.MaxLine >= 0 && o.MaxLine <= math.MaxInt32/2, "MaxLine", o.MaxLine, fmt.Sprintf("0 (%d) to %d", mostRow, math.MaxInt32/2))
 	for i := range columns {
 		c := &columns[i]
 		check(parse.Readable(c.DType), fmt.Sprintf("columns[%d] (%s)", i, c.Name), c.DType, "a type that is written as text")
@@ -97,17 +94,33 @@ func (o Options) withDefaults(files []source.Source, columns []Column) (Options,
 		check(len(c.Categories) == 0 || c.DType != dtype.Bool && c.DType != dtype.Float32 && c.DType != dtype.Float64 && c.Ragged == nil,
 			fmt.Sprintf("columns[%d] (%s)", i, c.Name), c.Field, "integers for Categories")
 	}
+	o, err := o.filled()
+	return o, errors.Join(append(wrong, err)...)
+}
+
+// filled is the options that say how a file is read, with their defaults.
+func (o Options) filled() (Options, error) {
+	var wrong []error
+	if bytes.IndexByte([]byte("\"\r\n"), o.Comma) >= 0 {
+		wrong = append(wrong, &loader.OptionError{Option: "csv: Comma", Value: strconv.QuoteRune(rune(o.Comma)), Want: "a character that can stand between cells"})
+	}
+	if o.MaxLine < 0 || o.MaxLine > mostMaxLine {
+		wrong = append(wrong, &loader.OptionError{Option: "csv: MaxLine", Value: o.MaxLine, Want: fmt.Sprintf("0 (%d) to %d", defaultMaxLine, mostMaxLine)})
+	}
 	if o.Comma == 0 {
 		o.Comma = ','
 	}
 	if o.MaxLine == 0 {
-		o.MaxLine = mostRow
+		o.MaxLine = defaultMaxLine
 	}
 	return o, errors.Join(wrong...)
 }
 
-// mostRow is the longest row without Options.MaxLine.
-const mostRow = 16 << 20
+// As in package lines.
+const (
+	defaultMaxLine = 16 << 20
+	mostMaxLine    = 1 << 30
+)
 
 // textual reports whether a field takes the text of its cell.
 func (c *Column) textual() bool {
@@ -182,7 +195,16 @@ func headError(s source.Source, want, got string) error {
 	return &source.FormatError{Format: "csv", File: s.Name(), Offset: 0, Record: -1, Field: "header", Want: want, Got: got}
 }
 
-// head is the names of a file's columns.
+// Header is the names of a file's columns: those of its first row, or their numbers with
+// Options.NoHeader. The error is that of Open.
+func Header(ctx context.Context, s source.Source, o Options) ([]string, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
+	return head(ctx, s, o)
+}
+
 func head(ctx context.Context, s source.Source, o Options) (names []string, err error) {
 	f, err := s.Open(ctx)
 	if err != nil {

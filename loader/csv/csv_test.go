@@ -70,6 +70,18 @@ func TestWhatPythonWrites(t *testing.T) {
 	}
 }
 
+func TestHeader(t *testing.T) {
+	file := in("\xef\xbb\xbfa;\"b;c\"\n1;2\n")[0]
+	names, err := csv.Header(t.Context(), file, csv.Options{Comma: ';'})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b;c"}, names)
+	names, err = csv.Header(t.Context(), file, csv.Options{Comma: ';', NoHeader: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"0", "1"}, names)
+	_, err = csv.Header(t.Context(), file, csv.Options{Comma: '\n'})
+	require.ErrorContains(t, err, "csv: Comma is")
+}
+
 func TestCells(t *testing.T) {
 	files := in("a,b,a b,code\r\n1, 2 ,\"3\",007\r\n\r\n\"\",,\"\"\"x\"\"\",\"\"\r\n", "a,b,a b,code\n4,5,,1")
 	empty := number("b", dtype.Float64)
@@ -186,6 +198,19 @@ func TestAQuoteThatIsNotClosed(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+func TestARowAllocatesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	require.NoError(t, os.WriteFile(path, []byte("sepal length,sepal width,species,note\n"+strings.Repeat("5.1,-3e2,setosa,\"a \"\"b\"\"\"\n", 4000)), 0o600))
+	for _, mapped := range []bool{false, true} {
+		d, err := csv.Open(t.Context(), []source.Source{source.Path(path)}, columns, csv.Options{Mapped: mapped})
+		require.NoError(t, err)
+		allocs, err := drain.Allocs(t.Context(), d, 8)
+		require.NoError(t, err)
+		require.Zero(t, allocs)
+		require.NoError(t, d.Close())
+	}
 }
 
 // What encoding/csv reads as a column of text is what samples have.

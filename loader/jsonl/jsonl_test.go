@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -139,6 +140,14 @@ func TestBrokenLinesSayWhere(t *testing.T) {
 	require.ErrorContains(t, err, "jsonl: fields[0] (x) is bfloat16")
 	_, err = jsonl.OpenFunc[int](t.Context(), in("{}"), fields, nil, jsonl.Options{})
 	require.ErrorContains(t, err, "jsonl: encode is nil")
+}
+
+func TestALineAllocatesNothing(t *testing.T) {
+	d, err := jsonl.Open(t.Context(), in(strings.Repeat(`{"text":"plain","label":-3,"box":[[1,2.5],[3e4,4]],"ok":true,"more":[{}]}`+"\n", 4000)), fields, jsonl.Options{})
+	require.NoError(t, err)
+	allocs, err := drain.Allocs(t.Context(), d, 8)
+	require.NoError(t, err)
+	require.Zero(t, allocs)
 }
 
 func TestOpenFunc(t *testing.T) {

@@ -382,6 +382,19 @@ func readOne(d loader.Dataset) error {
 	return err
 }
 
+func TestARowAllocatesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.npy")
+	require.NoError(t, os.WriteFile(path, file("{'descr': '>i2', 'fortran_order': False, 'shape': (4000, 3)}", bytes.Repeat([]byte{1, 2, 3}, 8000)...), 0o600))
+	for _, mapped := range []bool{false, true} {
+		d, err := npy.Open(t.Context(), []source.Source{source.Path(path)}, npy.Options{Mapped: mapped})
+		require.NoError(t, err)
+		allocs, err := drain.Allocs(t.Context(), d, 8)
+		require.NoError(t, err)
+		require.Zero(t, allocs)
+		require.NoError(t, d.Close())
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	for _, name := range []string{"int64", "fortran", "struct", "bfloat16", "scalar", "empty", "version3"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name+".npy"))

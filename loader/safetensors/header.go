@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"math/bits"
@@ -31,19 +32,28 @@ var types = map[string]dtype.Type{
 	"F16": dtype.Float16, "BF16": dtype.BFloat16, "F32": dtype.Float32, "F64": dtype.Float64,
 }
 
-// tensor is an entry of the header.
-type tensor struct {
-	name       string
-	kind       string // of its elements
-	shape      []int
-	begin, end int64 // behind the header
+// Header is what a file says of its tensors.
+type Header struct {
+	// Tensors are in the order of the header.
+	Tensors []Tensor
+	// Metadata is whatever the writer has put there, nil if it is nothing.
+	Metadata map[string]string
+
+	data int64  // where the elements begin
+	sum  uint32 // of the header's text
 }
 
-// header is what a file says of its tensors.
-type header struct {
-	text    []byte
-	tensors []tensor
-	data    int64 // where the elements begin
+// Tensor is an entry of a Header.
+type Tensor struct {
+	Name string
+	// Kind is the type of the elements as the format writes it: F32. DType is that type, 0 for
+	// those that Leat has none for.
+	Kind  string
+	DType dtype.Type
+	// Shape has the dimensions, none for a single element.
+	Shape []int
+	// Offset is where in the file the elements begin, Bytes how many bytes they have.
+	Offset, Bytes int64
 }
 
 // wrong is an error at an offset of the file.
@@ -51,8 +61,9 @@ func wrong(f source.File, at int64, field, want, got string) *source.FormatError
 	return &source.FormatError{Format: "safetensors", File: f.Name(), Offset: at, Record: -1, Field: field, Want: want, Got: got}
 }
 
-// readHeader reads the header of a file and makes sure that the tensors fill it.
-func readHeader(ctx context.Context, f source.File) (h header, err error) {
+// ReadHeader reads the header of a file and makes sure that the tensors fill the rest of it. The
+// error is a *source.FormatError if not, and a *source.Error if the file can't be read.
+func ReadHeader(ctx context.Context, f source.File) (h Header, err error) {
 	if f.Size() < lengthBytes {
 		return h, wrong(f, f.Size(), "", "8 bytes with the header's length", "the end of the file")
 	}
@@ -67,32 +78,37 @@ func readHeader(ctx context.Context, f source.File) (h header, err error) {
 	case int64(length) > f.Size()-lengthBytes:
 		return h, wrong(f, f.Size(), "", fmt.Sprintf("a header of %d bytes", length), "the end of the file")
 	}
-	h.text, h.data = make([]byte, length), lengthBytes+int64(length)
-	if err := source.ReadFull(ctx, f, h.text, lengthBytes); err != nil {
+	text := make([]byte, length)
+	if err := source.ReadFull(ctx, f, text, lengthBytes); err != nil {
 		return h, err
 	}
-	if length == 0 || h.text[0] != '{' {
-		return h, wrong(f, lengthBytes, "", `an object that begins with "{"`, fmt.Sprintf("%q", h.text[:min(1, length)]))
+	if length == 0 || text[0] != '{' {
+		return h, wrong(f, lengthBytes, "", `an object that begins with "{"`, fmt.Sprintf("%q", text[:min(1, length)]))
 	}
-	if err := h.parse(f); err != nil {
+	h.data, h.sum = lengthBytes+int64(length), crc32.ChecksumIEEE(text)
+	if err := h.parse(f, text); err != nil {
 		return h, err
 	}
 	return h, h.filled(f)
 }
 
 // parse reads the header's text.
-func (h *header) parse(f source.File) error {
-	d := json.NewDecoder(bytes.NewReader(h.text))
+func (h *Header) parse(f source.File, text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	err := object(d, func(name string) error {
 		if name == "__metadata__" {
-			return object(d, func(string) error {
-				var text string
-				return d.Decode(&text)
+			h.Metadata = make(map[string]string)
+			return object(d, func(key string) error {
+				var value string
+				err := d.Decode(&value)
+				h.Metadata[key] = value
+				return err
 			})
 		}
 		t, err := readTensor(d, name)
-		h.tensors = append(h.tensors, t)
+		t.Offset += h.data
+		h.Tensors = append(h.Tensors, t)
 		return err
 	})
 	at := lengthBytes + d.InputOffset()
@@ -108,7 +124,7 @@ func (h *header) parse(f source.File) error {
 		bad.Err = err
 		return bad
 	}
-	if rest := bytes.TrimRight(h.text[d.InputOffset():], " "); len(rest) > 0 {
+	if rest := bytes.TrimRight(text[d.InputOffset():], " "); len(rest) > 0 {
 		return wrong(f, at, "", "spaces behind the header's object", fmt.Sprintf("%q", rest[:min(len(rest), 20)]))
 	}
 	return nil
@@ -151,14 +167,14 @@ func object(d *json.Decoder, value func(name string) error) error {
 	return err
 }
 
-// readTensor reads what stands behind a tensor's name.
-func readTensor(d *json.Decoder, name string) (t tensor, err error) {
-	t.name = name
+// readTensor reads what stands behind a tensor's name. The Offset is one behind the header.
+func readTensor(d *json.Decoder, name string) (t Tensor, err error) {
+	t.Name = name
 	var shape, offsets []uint64
 	err = object(d, func(key string) error {
 		switch key {
 		case "dtype":
-			return d.Decode(&t.kind)
+			return d.Decode(&t.Kind)
 		case "shape":
 			return d.Decode(&shape)
 		case "data_offsets":
@@ -169,50 +185,45 @@ func readTensor(d *json.Decoder, name string) (t tensor, err error) {
 	if err != nil {
 		return t, err
 	}
-	if len(offsets) != 2 || offsets[0] > offsets[1] || offsets[1] > math.MaxInt64 {
+	if len(offsets) != 2 || offsets[0] > offsets[1] || offsets[1] > math.MaxInt64/2 {
 		return t, &mistake{name, "data_offsets: a beginning and an end", fmt.Sprint(offsets)}
 	}
-	t.begin, t.end = int64(offsets[0]), int64(offsets[1])
-	if t.kind == "" || shape == nil {
+	if t.Kind == "" || shape == nil {
 		return t, &mistake{name, "dtype, shape and data_offsets", "less"}
 	}
-	n := uint64(1)
-	if known := types[t.kind]; known.Valid() {
-		n = uint64(known.Size())
-	} else {
-		n = 0 // it may have several elements in a byte
-	}
+	t.DType, t.Offset, t.Bytes = types[t.Kind], int64(offsets[0]), int64(offsets[1]-offsets[0])
+	n := uint64(t.DType.Size()) // 0 for other types, which may have several elements in a byte
 	for _, dim := range shape {
 		high, low := bits.Mul64(n, dim)
 		if high != 0 || dim > math.MaxInt {
 			return t, &mistake{name, "a shape of no more elements than there can be", fmt.Sprint(shape)}
 		}
 		n = low
-		t.shape = append(t.shape, int(dim))
+		t.Shape = append(t.Shape, int(dim))
 	}
-	if types[t.kind].Valid() && n != offsets[1]-offsets[0] {
-		return t, &mistake{name, fmt.Sprintf("%d bytes for %s%v", n, t.kind, shape), fmt.Sprint(offsets[1] - offsets[0])}
+	if t.DType.Valid() && n != uint64(t.Bytes) {
+		return t, &mistake{name, fmt.Sprintf("%d bytes for %s%v", n, t.Kind, shape), fmt.Sprint(t.Bytes)}
 	}
 	return t, nil
 }
 
 // filled makes sure that the tensors lie one behind the other from the header to the end.
-func (h *header) filled(f source.File) error {
-	sorted := slices.SortedFunc(slices.Values(h.tensors), func(a, b tensor) int {
-		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
+func (h *Header) filled(f source.File) error {
+	sorted := slices.SortedFunc(slices.Values(h.Tensors), func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Bytes, b.Bytes))
 	})
-	at := int64(0)
+	at := h.data
 	for _, t := range sorted {
-		if t.begin != at {
-			return wrong(f, h.data+min(at, f.Size()), t.name, fmt.Sprintf("its first byte at %d, where the tensor before it ends", at), fmt.Sprint(t.begin))
+		if t.Offset != at {
+			return wrong(f, min(at, f.Size()), t.Name, fmt.Sprintf("its first byte at %d, where the tensor before it ends", at-h.data), fmt.Sprint(t.Offset-h.data))
 		}
-		at = t.end
+		at += t.Bytes
 	}
-	switch have := f.Size() - h.data; {
-	case at > have:
-		return wrong(f, f.Size(), sorted[len(sorted)-1].name, fmt.Sprintf("%d bytes of elements", at), fmt.Sprintf("the end of the file behind %d", have))
-	case at < have:
-		return wrong(f, h.data+at, "", "the end of the file behind the last tensor", fmt.Sprintf("%d bytes more", have-at))
+	switch {
+	case at > f.Size():
+		return wrong(f, f.Size(), sorted[len(sorted)-1].Name, fmt.Sprintf("%d bytes of elements", at-h.data), fmt.Sprintf("the end of the file behind %d", f.Size()-h.data))
+	case at < f.Size():
+		return wrong(f, at, "", "the end of the file behind the last tensor", fmt.Sprintf("%d bytes more", f.Size()-at))
 	}
 	return nil
 }

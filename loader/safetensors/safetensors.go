@@ -54,7 +54,7 @@ func Open(ctx context.Context, files []source.Source, o Options) (*Dataset, erro
 			return nil, errors.Join(err, d.Close())
 		}
 		d.files = append(d.files, f)
-		h, err := readHeader(ctx, f)
+		h, err := ReadHeader(ctx, f)
 		if err == nil {
 			if names == nil {
 				names = h.names()
@@ -64,7 +64,7 @@ func Open(ctx context.Context, files []source.Source, o Options) (*Dataset, erro
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
-		sums = append(sums, uint64(crc32.ChecksumIEEE(h.text)))
+		sums = append(sums, uint64(h.sum))
 	}
 	sum, err := source.Fingerprint(ctx, files)
 	if err != nil {
@@ -91,26 +91,26 @@ func (o Options) validate(files []source.Source) error {
 }
 
 // names are those of all tensors.
-func (h *header) names() (names []string) {
-	for _, t := range h.tensors {
-		names = append(names, t.name)
+func (h *Header) names() (names []string) {
+	for _, t := range h.Tensors {
+		names = append(names, t.Name)
 	}
 	return names
 }
 
 // add adds the samples of a file.
-func (d *Dataset) add(f source.File, h *header, names []string) error {
+func (d *Dataset) add(f source.File, h *Header, names []string) error {
 	var arrays []columns.Array
 	for _, name := range names {
-		i := slices.IndexFunc(h.tensors, func(t tensor) bool { return t.name == name })
+		i := slices.IndexFunc(h.Tensors, func(t Tensor) bool { return t.Name == name })
 		if i < 0 {
 			return wrong(f, -1, "", fmt.Sprintf("a tensor %q", name), fmt.Sprintf("%q", h.names()))
 		}
-		t := &h.tensors[i]
-		if !types[t.kind].Valid() {
-			return wrong(f, -1, name, "elements of a type that Leat has", t.kind)
+		t := &h.Tensors[i]
+		if !t.DType.Valid() {
+			return wrong(f, -1, name, "elements of a type that Leat has", t.Kind)
 		}
-		arrays = append(arrays, columns.Array{Name: name, DType: types[t.kind], Shape: t.shape, File: f, Offset: h.data + t.begin})
+		arrays = append(arrays, columns.Array{Name: name, DType: t.DType, Shape: t.Shape, File: f, Offset: t.Offset})
 	}
 	return d.columns.Add(f.Name(), arrays)
 }

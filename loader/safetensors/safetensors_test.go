@@ -101,6 +101,17 @@ func TestTensorsOfSeveralFiles(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
+func TestHeader(t *testing.T) {
+	f, err := made("features")[0].Open(t.Context())
+	require.NoError(t, err)
+	defer f.Close()
+	h, err := safetensors.ReadHeader(t.Context(), f)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"made by": "testdata/make.py", "quote": "\"}"}, h.Metadata)
+	require.Len(t, h.Tensors, 6)
+	require.Equal(t, safetensors.Tensor{Name: "label", Kind: "I64", DType: dtype.Int64, Shape: []int{4}, Offset: 448, Bytes: 32}, h.Tensors[0])
+}
+
 func TestBrokenFilesSayWhere(t *testing.T) {
 	const good = `"x":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]}`
 	for header, want := range map[string]string{

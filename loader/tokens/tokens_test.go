@@ -290,6 +290,19 @@ func TestAFileThatShrinks(t *testing.T) {
 	require.Len(t, got, 21)
 }
 
+func TestAWindowAllocatesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.bin")
+	require.NoError(t, os.WriteFile(path, counted[uint16](20_000), 0o600))
+	for _, mapped := range []bool{false, true} {
+		d, err := tokens.Open(t.Context(), []source.Source{source.Path(path)}, 8, tokens.Options{DType: dtype.Uint16, Vocabulary: 50257, Mapped: mapped})
+		require.NoError(t, err)
+		allocs, err := drain.Allocs(t.Context(), d, 8)
+		require.NoError(t, err)
+		require.Zero(t, allocs)
+		require.NoError(t, d.Close())
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	for _, name := range []string{"gpt2.bin", "llama3.bin", "array.npy", "text.idx", "large.idx", "plain.bin"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
