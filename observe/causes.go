@@ -19,7 +19,7 @@ func (v *view) producers(share float64) Explanation {
 		return v.slowSample(share, slow, n)
 	}
 	switch {
-	case v.engaged() >= full:
+	case v.engaged() >= full && v.wanted() > v.workers():
 		return v.slowProducers(share)
 	case v.Plan.HostSlots <= 2*max(v.Plan.BatchesPerCopy, 1) && v.idleProducers() > 0:
 		return v.fewHostSlots(share)
@@ -30,7 +30,10 @@ func (v *view) producers(share float64) Explanation {
 // idleProducers is for how long producers had no host slot.
 func (v *view) idleProducers() time.Duration { return v.Stats.WaitHostSlot }
 
-// outliers are the slowest samples, as far as they take ten times as long as others: the
+// outlying is how many times as long as others a sample takes that is an exception.
+const outlying = 4
+
+// outliers are the slowest samples, as far as they take so much longer than others: the
 // slowest, how long they took beyond the others, and how many there are.
 func (v *view) outliers() (slowest Slow, sum time.Duration, n int) {
 	usual := v.Reads.Sample.Quantile(0.9)
@@ -38,7 +41,7 @@ func (v *view) outliers() (slowest Slow, sum time.Duration, n int) {
 		usual = v.Reads.Sample.Quantile(0.5)
 	}
 	for _, s := range v.Reads.Slowest {
-		if s.Neighbours == 1 && s.Took > 10*usual && s.Took > 0 {
+		if s.Neighbours == 1 && s.Took > outlying*usual {
 			sum += s.Took - usual
 			n++
 		}
@@ -63,11 +66,10 @@ func (v *view) slowSample(share float64, slow Slow, n int) Explanation {
 
 func (v *view) slowProducers(share float64) Explanation {
 	sample, batch := v.reading()
-	want := max(v.pace(), 1)
-	need := int(math.Ceil(float64(batch) * float64(v.workers()) / float64(want)))
+	need := v.wanted()
 	e := Explanation{Bottleneck: SlowProducers, Share: share, What: v.waited(share, "producers")}
 	e.Why = fmt.Sprintf("Reading takes %v a sample, %v a batch on %s, which read %s of the time; without waiting a step takes %v.",
-		short(sample), short(batch), several(v.workers(), "worker"), percent(min(v.engaged(), 1)), short(want))
+		short(sample), short(batch), several(v.workers(), "worker"), percent(min(v.engaged(), 1)), short(v.pace()))
 	e.Change = fmt.Sprintf("%s (loader.Options.Workers) would hide it; no depth can.", several(need, "worker"))
 	if need > v.Cores {
 		e.Change += fmt.Sprintf(" If they compute rather than wait, that takes as many processors, and there are %d: make reading cheaper.", v.Cores)

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"math"
 	"time"
 
 	"github.com/leat-go/leat/observe/journal"
@@ -75,6 +76,12 @@ func (v *view) reading() (sample, batch time.Duration) {
 	}
 	sample = v.Reads.Busy / time.Duration(v.Reads.Samples)
 	return sample, time.Duration(float64(sample) * float64(v.Host.Rows) / float64(v.Host.Steps) / float64(v.workers()))
+}
+
+// wanted is how many workers would read as fast as steps go without waiting.
+func (v *view) wanted() int {
+	_, batch := v.reading()
+	return int(math.Ceil(float64(batch) * float64(v.workers()) / float64(max(v.pace(), 1))))
 }
 
 // engaged is the share of the loop's time for which a worker read, on average.

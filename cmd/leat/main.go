@@ -4,6 +4,7 @@
 //	go run ./cmd/leat demo     the classic lesson on a modelled card, drawn
 //	go run ./cmd/leat probe    what this machine can do, and what that means
 //	go run ./cmd/leat bench    whether the library reaches its targets here
+//	go run ./cmd/leat timeline run.json    what a pipeline did in its last steps, drawn
 //
 // Each command has -h.
 package main
@@ -38,6 +39,7 @@ var commands = []command{
 	{"demo", "the classic lesson on a modelled card: what hiding copies brings", demo},
 	{"probe", "what this machine can do: copies, calls, overlap, and what that means", runProbe},
 	{"bench", "whether the library reaches its targets here", runBench},
+	{"timeline", "what a pipeline's workers, slots and engines did, drawn", runTimeline},
 }
 
 // run is the command that args begin with. A call for help is no error.

@@ -33,7 +33,8 @@ func (t *Timeline) WriteSVG(w io.Writer) error {
 
 type drawing struct {
 	t     *Timeline
-	scale float64 // pixels a nanosecond
+	scale float64         // pixels a nanosecond
+	grid  strings.Builder // below all else
 	body  strings.Builder
 	y     float64
 }
@@ -46,6 +47,7 @@ func (d *drawing) document() string {
 	fmt.Fprintf(&b, `<defs><pattern id="idle" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" fill="%s"/><line x1="0" y1="0" x2="0" y2="6" stroke="%s" stroke-width="2"/></pattern></defs>`+"\n", paper, alert)
 	fmt.Fprintf(&b, `<rect width="%d" height="%.0f" fill="%s"/>`+"\n", svgWidth, height, paper)
 	fmt.Fprintf(&b, `<text x="12" y="22" font-size="14" fill="%s">%s</text>`+"\n", ink, html.EscapeString(d.t.Title))
+	b.WriteString(d.grid.String())
 	b.WriteString(d.body.String())
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -122,7 +124,7 @@ func (d *drawing) span(s *Span) {
 func (d *drawing) axis() {
 	step := niceStep(d.t.Length)
 	for at := time.Duration(0); at <= d.t.Length && step > 0; at += step {
-		fmt.Fprintf(&d.body, `<line x1="%.1f" y1="32" x2="%.1f" y2="%.1f" stroke="%s" stroke-dasharray="2 4"/>`+"\n", d.x(at), d.x(at), d.y+4, rule)
+		fmt.Fprintf(&d.grid, `<line x1="%.1f" y1="32" x2="%.1f" y2="%.1f" stroke="%s" stroke-dasharray="2 4"/>`+"\n", d.x(at), d.x(at), d.y+4, rule)
 		d.text(d.x(at), d.y+16, "middle", faint, at.String())
 	}
 	d.y += 28
