@@ -24,7 +24,7 @@
 // of the next one's. It worked, or had nothing to do: because the copy was under way, or
 // because the host had not handed the batch over. What the host did at those instants, as its
 // own account tells, is then what the device waited for. It comes from timed events, of
-// uploads that are timed in bursts so rarely that it costs less than 1%; with
+// uploads that are timed in bursts of 8, at most every 32 ms, which costs less than 1%; with
 // prefetch.Options.Timing every upload is. It is there for one compute stream.
 //
 // # Instants of two clocks

@@ -69,17 +69,17 @@ func TestExplainNamesTheBottleneck(t *testing.T) {
 		"pageable": {is: observe.Pageable, want: "The device waited for copies in 44% of the time of 199 steps. Host memory is pageable: the device refused to lock it. Copies from it block the uploader, and reach 28.4 kB/s. Have pinned memory: raise the limit for locked memory (ulimit -l) or lower prefetch.Memory.PinnedBytes. At best that makes it 1.80 times as fast.\n",
 			load: load{read: same(ms), copy: takes(9 * ms), compute: 5 * ms, prefetch: prefetch.Options{Memory: prefetch.Memory{Pageable: true}}}},
 		"small copies": {is: observe.SmallCopies, want: "The device waited for copies in 70% of the time of 199 steps. Copies of 256 bytes take 10.01µs each, 25.6 MB/s of 50.0 GB/s: each costs some microseconds, whatever its size. Let more batches travel together: prefetch.Options.BatchesPerCopy is 1, 0 leaves it to New; or use larger batches. At best that makes it 3.33 times as fast.\n",
-			load: load{copy: bus, compute: 3 * time.Microsecond, prefetch: prefetch.Options{Timing: true}, recorder: observe.Options{PeakBytesPerSecond: 50e9}}},
+			load: load{copy: bus, compute: 3 * time.Microsecond, recorder: observe.Options{PeakBytesPerSecond: 50e9}}},
 		"bus": {is: observe.Bus, want: "The device waited for copies in 61% of the time of 7 steps. A copy of 2097152 bytes takes 51.9µs, 40.4 GB/s of 50.0 GB/s, and the bus is busy 100% of the time. Let fewer bytes cross it: samples as uint8 or float16, made ready on the device by a prefetch.Transform. At best that makes it 2.60 times as fast.\n" +
 			"The device's account is of 7 steps of 60: those that were timed.\n",
-			load: load{batch: 8192, samples: 60 * 8192, copy: bus, compute: 20 * time.Microsecond, recorder: observe.Options{PeakBytesPerSecond: 50e9}}},
+			load: load{batch: 8192, samples: 60 * 8192, sampled: true, copy: bus, compute: 20 * time.Microsecond, recorder: observe.Options{PeakBytesPerSecond: 50e9}}},
 		"padding": {is: observe.Padding, want: "The device waited for copies in 79% of the time of 99 steps. 92% of what crosses the bus is padding of ragged fields; copies keep the bus busy 100% of the time. Put samples of like length into a batch (compose.ByLength, stream.ByLength), or pack them (loader.Ragged.Offsets). At best that makes it 4.69 times as fast.\n",
 			load: load{batch: 64, samples: 100 * 64, longest: 1 << 16, length: func(i int) int {
 				if i%64 == 0 {
 					return 1 << 16
 				}
 				return 1 << 12
-			}, copy: bus, compute: 20 * time.Microsecond, prefetch: prefetch.Options{Timing: true}, recorder: observe.Options{PeakBytesPerSecond: 50e9}}},
+			}, copy: bus, compute: 20 * time.Microsecond, recorder: observe.Options{PeakBytesPerSecond: 50e9}}},
 		"transform": {is: observe.Transforming, want: "The device waited for the transform in 56% of the time of 199 steps. It takes longer than the rest of a step: 5ms a step were waited for it. Make prefetch.Transform.Apply submit its work and return, do less in it, or do a part of it where samples are read. At best that makes it 2.25 times as fast.\n",
 			load: load{read: same(ms), copy: takes(ms), compute: 4 * ms, transform: 9 * ms}},
 		"held slots": {is: observe.HeldSlots, want: "The loop waited for slots that the program held in 70% of the time of 200 steps. All 3 slots held batches that were not released. Release batches sooner, or set prefetch.Options.Depth (without a device Memory.HostSlots) to more than are held at a time. At best that makes it 3.31 times as fast.\n" +

@@ -11,10 +11,10 @@ import (
 
 // Options tunes a Recorder. The zero value is ready to use.
 type Options struct {
-	// Steps is how many of the last steps the timeline keeps. 0 means 1024.
+	// Steps is how many of the last steps the timeline keeps. 0 means 256.
 	Steps int
 	// Reads is how many of the last runs of samples it keeps of each worker, of up to 64
-	// workers, which share what there is beyond. 0 means 1024.
+	// workers, which share what there is beyond. 0 means 256.
 	Reads int
 	// PeakBytesPerSecond is what the bus can do, as leat probe finds it: what the rate of
 	// copies is held against. 0 means that nobody knows.
@@ -42,9 +42,10 @@ type Recorder struct {
 }
 
 const (
-	shards       = 64
-	defaultSteps = 1024
-	defaultReads = 1024
+	shards = 64
+	// So many stay in a processor's cache: writing to memory is what recording costs most.
+	defaultSteps = 256
+	defaultReads = 256
 	mostSlow     = 8
 )
 

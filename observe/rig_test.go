@@ -38,6 +38,7 @@ type load struct {
 	longest    int           // of samples that are ragged, 0 if they are not,
 	length     func(int) int // and how long each is
 	transform  time.Duration // of a batch, 0 for none
+	sampled    bool          // whether not every upload is timed
 	hold       time.Duration // for which another goroutine holds each batch, 0 for none
 	scheduling time.Duration // for which goroutines wait for a processor
 
@@ -124,6 +125,7 @@ func (l *load) open(t *testing.T, rec *observe.Recorder) (pf *prefetch.Prefetche
 		}}
 	}
 	l.rest = func() {}
+	l.prefetch.Timing = l.copy != nil && !l.sampled
 	if l.copy == nil {
 		pf, err = prefetch.NewHost(ld, l.prefetch)
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/internal/invariants"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -122,6 +123,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		"several a copy":  {BatchesPerCopy: 4},
 		"transform":       {Transform: passOn(cpuSpin, 0, data)},
 		"compute streams": {Streams: prefetch.Streams{Compute: 3}},
+		"recorder":        {Recorder: observe.NewRecorder(observe.Options{})},
+		"all recorded":    {Recorder: observe.NewRecorder(observe.Options{}), Timing: true, BatchesPerCopy: 4, Transform: passOn(cpuSpin, 0, data)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newKindRig(t, data, cpu.Options{}, 16, loader.Options{Shuffle: true, Workers: 2}, po)

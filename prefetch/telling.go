@@ -34,6 +34,7 @@ func (l *timeline) begins(role journal.Role) {
 // told is what a recorder is told of a batch's upload.
 type told struct {
 	upload int64 // its number
+	bytes  int64
 	sent   time.Time
 }
 
@@ -45,8 +46,8 @@ func (l *timeline) sent(number int64, slot int, windows []*window, up *uploading
 	of := journal.Upload{Number: number, Batches: len(windows), Slot: slot}
 	now := time.Now()
 	for _, w := range windows {
-		of.Bytes += w.in.bytes()
-		w.told = told{upload: of.Number, sent: now}
+		w.told = told{upload: of.Number, bytes: w.in.bytes(), sent: now}
+		of.Bytes += w.told.bytes
 		w.way.Copying = up.copying
 	}
 	l.Describe(up.mark, of)
@@ -89,7 +90,7 @@ func (r *Reader) tellDelivered(w *window) {
 	s := &r.telling.step
 	s.Epoch, s.Batch, s.First = w.batch.Epoch, w.batch.Batch, w.batch.Position
 	s.Rows, s.Valid, s.Substituted = w.batch.N, w.batch.Valid, len(w.substituted)
-	s.Bytes, s.Padding = w.in.bytes(), w.batch.Padding
+	s.Bytes, s.Padding = w.told.bytes, w.batch.Padding
 	s.HostSlot, s.Slot, s.Stream, s.Upload = w.batch.Slot.ID, -1, -1, -1
 	s.Ready = len(r.ahead.run.items)
 	s.Way, s.Sent, s.Delivered = w.way, w.told.sent, r.returned
@@ -97,6 +98,8 @@ func (r *Reader) tellDelivered(w *window) {
 	r.ahead.run.late = 0
 	if w.slot != nil {
 		s.Slot = w.slot.ID
+	} else {
+		s.Bytes = w.in.bytes()
 	}
 	if r.telling.stream = w.stream; w.stream != nil {
 		s.Stream, s.Upload = g.computes.Index(w.stream), w.told.upload

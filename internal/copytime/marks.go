@@ -59,10 +59,10 @@ const Events = 5
 
 // Unless every copy is timed they are in bursts, in which neighbours tell of the time between
 // them too. A mark costs about 10 µs, in calls and on the device, so that a burst of 8 every
-// 8 ms costs less than a hundredth.
+// 32 ms costs a quarter of a hundredth.
 const (
 	burstLength = 8
-	burstPause  = 8 * time.Millisecond
+	burstPause  = 32 * time.Millisecond
 )
 
 // None is no mark's number.
