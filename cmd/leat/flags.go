@@ -25,6 +25,13 @@ func newFlags(name, about string, out io.Writer) *flag.FlagSet {
 // parse sets f's flags and reports every mistake at once, where f.Parse stops at
 // the first. After -h the error is flag.ErrHelp alone.
 func parse(f *flag.FlagSet, args []string) error {
+	_, err := parseArgs(f, args)
+	return err
+}
+
+// parseArgs is parse for a command with arguments of these names, between which and behind
+// which flags may stand.
+func parseArgs(f *flag.FlagSet, args []string, names ...string) (values []string, err error) {
 	usage := f.Usage
 	f.Usage = func() {} // of a mistake
 	defer func() { f.Usage = usage }()
@@ -33,18 +40,26 @@ func parse(f *flag.FlagSet, args []string) error {
 		err := f.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
 			usage()
-			return flag.ErrHelp
+			return nil, flag.ErrHelp
 		}
-		if err == nil {
+		if args = f.Args(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if len(args) == 0 {
 			break
 		}
-		errs = append(errs, err)
-		args = f.Args()
+		if len(values) < len(names) {
+			values = append(values, args[0])
+		} else {
+			errs = append(errs, fmt.Errorf("unexpected argument %q", args[0]))
+		}
+		args = args[1:]
 	}
-	for _, arg := range f.Args() {
-		errs = append(errs, fmt.Errorf("unexpected argument %q", arg))
+	for _, missing := range names[len(values):] {
+		errs = append(errs, fmt.Errorf("%s is missing", missing))
 	}
-	return errors.Join(errs...)
+	return values, errors.Join(errs...)
 }
 
 // numbers is a flag of several numbers: 3,10.

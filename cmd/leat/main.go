@@ -1,10 +1,12 @@
-// Command leat shows what hiding copies behind compute brings, and measures what
-// a machine can do:
+// Command leat shows what hiding copies behind compute brings, measures what a machine
+// can do, and looks at data:
 //
-//	go run ./cmd/leat demo     the classic lesson on a modelled card, drawn
-//	go run ./cmd/leat probe    what this machine can do, and what that means
-//	go run ./cmd/leat bench    whether the library reaches its targets here
-//	go run ./cmd/leat timeline run.json    what a pipeline did in its last steps, drawn
+//	go run ./cmd/leat demo       the classic lesson on a modelled card, drawn
+//	go run ./cmd/leat probe      what this machine can do, and what that means
+//	go run ./cmd/leat bench      whether the library reaches its targets here
+//	go run ./cmd/leat timeline   what a pipeline did in its last steps, drawn
+//	go run ./cmd/leat inspect    what there is in files, and the program that loads it
+//	go run ./cmd/leat which      which samples are in the batches behind a saved state
 //
 // Each command has -h.
 package main
@@ -40,6 +42,8 @@ var commands = []command{
 	{"probe", "what this machine can do: copies, calls, overlap, and what that means", runProbe},
 	{"bench", "whether the library reaches its targets here", runBench},
 	{"timeline", "what a pipeline's workers, slots and engines did, drawn", runTimeline},
+	{"inspect", "what there is in files: samples, types, statistics, problems, and the program that loads it", runInspect},
+	{"which", "which samples are in the batches behind a saved state", runWhich},
 }
 
 // run is the command that args begin with. A call for help is no error.
