@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
@@ -161,6 +162,41 @@ func TestVocabulary(t *testing.T) {
 		_, err = drain.Samples(t.Context(), d)
 		require.ErrorContains(t, err, "want 0 to 199")
 	}
+}
+
+// Every token is looked at, whatever is beside it.
+func TestVocabularyOfEachToken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]dtype.Type{dtype.Uint16, dtype.Int16, dtype.Uint32, dtype.Int32}).Draw(t, "type")
+		limit := rapid.SampledFrom([]int{1, 100, 32768, 65535, 65536, 65537, 1 << 20}).Draw(t, "vocabulary")
+		values := rapid.SliceOfN(rapid.SampledFrom([]int64{0, 1, 99, 100, 32767, 32768, 65534, 65535, 65536, 1 << 20, -1, -32768}), 2, 40).Draw(t, "tokens")
+		var b []byte
+		want := -1
+		for i, v := range values {
+			stored := v
+			switch kind {
+			case dtype.Uint16:
+				stored, b = int64(uint16(v)), binary.LittleEndian.AppendUint16(b, uint16(v))
+			case dtype.Int16:
+				stored, b = int64(int16(v)), binary.LittleEndian.AppendUint16(b, uint16(v))
+			case dtype.Uint32:
+				stored, b = int64(uint32(v)), binary.LittleEndian.AppendUint32(b, uint32(v))
+			case dtype.Int32:
+				stored, b = int64(int32(v)), binary.LittleEndian.AppendUint32(b, uint32(v))
+			}
+			if want < 0 && (stored < 0 || stored >= int64(limit)) {
+				want = i
+			}
+		}
+		d, err := tokens.Open(t.Context(), in(fstest.MapFS{"a": {Data: b}}, "a"), len(values)-1, tokens.Options{DType: kind, Vocabulary: limit})
+		require.NoError(t, err)
+		_, err = drain.Samples(t.Context(), d)
+		if want < 0 {
+			require.NoError(t, err)
+			return
+		}
+		require.ErrorContains(t, err, fmt.Sprintf("token %d: want 0 to %d, got", want, limit-1))
+	})
 }
 
 func TestWhatIsRefused(t *testing.T) {

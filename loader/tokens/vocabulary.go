@@ -1,14 +1,50 @@
 package tokens
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/leat-go/leat/dtype"
 )
 
+// below reports whether all tokens of two or four bytes are below the limit, four or two of them
+// at a time. It may say no of others than these, and of tokens that are left over.
+//
+// A lane of twice a token's width holds the token and as much as the limit lacks of the token's
+// range: the sum has one more bit exactly if the token is not below the limit. A negative token
+// is one of the upper half, which is above any limit that there is for it.
+func below(b []byte, width int, limit uint64) bool {
+	if width != 2 && width != 4 || len(b)%8 != 0 || limit>>(8*width) != 0 {
+		return false // the slow way is right for all
+	}
+	var mask, lacks, carry, high uint64
+	if width == 2 {
+		mask, lacks, carry = 0x0000ffff_0000ffff, (1<<16-limit)*0x00000001_00000001, 0x00010000_00010000
+	} else {
+		mask, lacks, carry = 0xffffffff, 1<<32-limit, 1<<32
+	}
+	for ; len(b) >= 8; b = b[8:] {
+		four := binary.LittleEndian.Uint64(b)
+		high |= (four&mask + lacks) | (four>>(8*width)&mask + lacks)
+	}
+	return high&carry == 0
+}
+
 // outside is the number of the first token that is not below the limit, and what it is; -1 if
 // there is none.
 func outside(b []byte, t dtype.Type, limit uint64) (int, string) {
+	whole := len(b) / 8 * 8
+	if below(b[:whole], t.Size(), limit) {
+		i, got := slowly(b[whole:], t, limit)
+		if i >= 0 {
+			i += whole / t.Size()
+		}
+		return i, got
+	}
+	return slowly(b, t, limit)
+}
+
+func slowly(b []byte, t dtype.Type, limit uint64) (int, string) {
 	switch t {
 	case dtype.Uint8:
 		return firstOutside(dtype.As[uint8](b), limit)
