@@ -93,22 +93,25 @@ soak:
 	CGO_ENABLED=1 LEAT_SERVE_SOAK=$(REQUESTS) $(GO) test -race -count=1 -timeout 0 -run TestSoak ./serve
 	LEAT_KILLS=$(KILLS) $(GO) test -count=1 -timeout 0 -run TestAKilledRun ./loader
 
-# Parsers.
+# Parsers: some seconds each, two minutes in all. A minute each: make fuzz FUZZTIME=1m
+FUZZTIME ?= 8s
+FUZZERS   = loader/idx:FuzzRead \
+	loader/source:FuzzGlob \
+	loader/ranks:FuzzShardFromEnv \
+	loader/tar:FuzzTar \
+	loader/tfrecord:FuzzRecords \
+	loader/tfrecord:FuzzExample \
+	loader/mds:FuzzFolder \
+	loader/images:FuzzDraw \
+	loader/npy:FuzzOpen \
+	loader/tokens:FuzzOpen \
+	loader/lines:FuzzIndex \
+	loader/csv:FuzzOpen \
+	loader/jsonl:FuzzOpen \
+	loader/safetensors:FuzzOpen
 fuzz:
-	$(GO) test -run '^$$' -fuzz FuzzRead -fuzztime 20s ./loader/idx
-	$(GO) test -run '^$$' -fuzz FuzzGlob -fuzztime 10s ./loader/source
-	$(GO) test -run '^$$' -fuzz FuzzShardFromEnv -fuzztime 5s -fuzzminimizetime 1x ./loader/ranks
-	$(GO) test -run '^$$' -fuzz FuzzTar -fuzztime 10s -fuzzminimizetime 1x ./loader/tar
-	$(GO) test -run '^$$' -fuzz FuzzRecords -fuzztime 5s -fuzzminimizetime 1x ./loader/tfrecord
-	$(GO) test -run '^$$' -fuzz FuzzExample -fuzztime 5s -fuzzminimizetime 1x ./loader/tfrecord
-	$(GO) test -run '^$$' -fuzz FuzzFolder -fuzztime 10s -fuzzminimizetime 1x ./loader/mds
-	$(GO) test -run '^$$' -fuzz FuzzDraw -fuzztime 10s -fuzzminimizetime 1x ./loader/images
-	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/npy
-	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/tokens
-	$(GO) test -run '^$$' -fuzz FuzzIndex -fuzztime 5s -fuzzminimizetime 20x ./loader/lines
-	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/csv
-	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/jsonl
-	$(GO) test -run '^$$' -fuzz FuzzOpen -fuzztime 10s -fuzzminimizetime 20x ./loader/safetensors
+	@for f in $(FUZZERS); do echo "fuzz $$f"; \
+		$(GO) test -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 # Small mistakes in the source, one at a time: each is caught by a test, or listed in
 # internal/mutate/survivors.txt with the reason why none can. A few minutes a package.
