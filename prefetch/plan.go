@@ -35,6 +35,8 @@ type Plan struct {
 	// BatchSize is the rows of a full batch, BatchesPerEpoch this rank's batches in
 	// an epoch, -1 if unknown, Epochs the stated number of epochs, 0 if none is.
 	BatchSize, BatchesPerEpoch, Epochs int
+	// Shard is which rank's part of every global batch it is.
+	Shard loader.Shard
 	// Workers is the most goroutines that read samples; Goroutines all that a
 	// running Prefetcher has at most, without those of a Map.
 	Workers, Goroutines int
@@ -53,7 +55,7 @@ func makePlan(g *stages, ld *loader.Loader) Plan {
 	plan := Plan{
 		HostSlots: pool.Slots, HostBytes: pool.Bytes, HostMemory: "pinned", BatchBytes: z.in.Size(),
 		Fields: z.in.Fields(), BatchSize: z.in.BatchSize(), BatchesPerEpoch: -1,
-		Epochs: lo.Epochs, Workers: ld.Workers(), Options: o,
+		Epochs: lo.Epochs, Shard: lo.Shard, Workers: ld.Workers(), Options: o,
 		Goroutines: ld.Workers() + ld.Shards() + 2, // and the loader's dispatcher, and the uploader
 	}
 	if n, known := ld.Batches(); known {
@@ -124,6 +126,9 @@ func (p Plan) String() string {
 		batches = fmt.Sprint(p.BatchesPerEpoch)
 	}
 	line("batches", "%s of %d rows an epoch, %s epochs", batches, p.BatchSize, epochs)
+	if p.Shard.Count > 1 {
+		line("rank", "%d of %d", p.Shard.Index, p.Shard.Count)
+	}
 	line("goroutines", "up to %d workers, %d in all", p.Workers, p.Goroutines)
 	for _, n := range p.Notes {
 		line("note", "%s", n)

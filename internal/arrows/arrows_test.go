@@ -27,6 +27,7 @@ import (
 	_ "github.com/leat-go/leat/loader/tokens"
 	_ "github.com/leat-go/leat/observe"
 	_ "github.com/leat-go/leat/observe/journal"
+	_ "github.com/leat-go/leat/observe/ui"
 	_ "github.com/leat-go/leat/prefetch/capture"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/prefetch/group"
@@ -49,7 +50,8 @@ func TestImportsPointOneWay(t *testing.T) {
 	for pkg, never := range map[string][]string{
 		"internal/usercode": {"device", "kernels", "pinnedpool", "prefetch"},
 
-		"observe":          {"device/cuda", "device/auto"},
+		"observe":          {"device/cuda", "device/auto", "observe/ui"},
+		"observe/ui":       {"device/cuda", "device/auto"},
 		"observe/timeline": {"device", "loader", "prefetch", "observe"},
 		"observe/journal":  {"device", "device/driver", "loader", "kernels", "prefetch", "observe"},
 
@@ -77,6 +79,14 @@ func TestImportsPointOneWay(t *testing.T) {
 			require.NotContains(t, got, module+n, "%s imports it", pkg)
 		}
 	}
+}
+
+// Who loads data pays for no server: only programs that import a page link one.
+func TestOnlyThePageServes(t *testing.T) {
+	for _, pkg := range []string{"examples/hello", "loader/stream", "serve", "observe", "observe/timeline", "prefetch/group", "prefetch/capture"} {
+		require.NotContains(t, deps(t, pkg), "net/http", pkg)
+	}
+	require.Contains(t, deps(t, "observe/ui"), "net/http")
 }
 
 const (
@@ -120,6 +130,7 @@ var foreign = map[string][]string{
 	"observe":            {memlimit, memory},
 	"observe/journal":    nil,
 	"observe/timeline":   nil,
+	"observe/ui":         {memlimit, memory},
 	"kernels":            nil,
 	"pinnedpool":         {memlimit, memory}, // the default budget
 	"prefetch":           {memlimit, memory},
@@ -127,42 +138,7 @@ var foreign = map[string][]string{
 	"prefetch/group":     {memlimit, memory},
 	"prefetch/capture":   {memlimit, memory},
 	"serve":              {memlimit, memory},
-	"dtype":              nil,
-	"loader":             nil,
-	"loader/compose":     nil,
-	"loader/idx":         nil,
-	"loader/images":      nil,
-	"loader/npy":         nil,
-	"loader/tokens":      nil,
-	"loader/lines":       nil,
-	"loader/csv":         nil,
-	"loader/jsonl":       nil,
-	"loader/ranks":       nil,
-	"loader/records":     nil,
-	"loader/source":      nil,
-	"loader/statefile":   nil,
-	"loader/stream":      nil,
 	"loader/mds":         {compress},
-	"loader/tar":         {compress},
-	"loader/tfrecord":    {compress},
-	"device":             nil,
-	"device/driver":      nil,
-	"device/order":       nil,
-	"device/busy":        nil,
-	"device/meter":       nil,
-	"device/cpu":         nil,
-	"device/cuda":        {purego}, // calls C
-	"device/auto":        {purego}, // opens device/cuda
-	"observe":            {memlimit, memory},
-	"observe/journal":    nil,
-	"observe/timeline":   nil,
-	"kernels":            nil,
-	"pinnedpool":         {memlimit, memory}, // the default budget
-	"prefetch":           {memlimit, memory},
-	"prefetch/chain":     {memlimit, memory},
-	"prefetch/group":     {memlimit, memory},
-	"prefetch/capture":   {memlimit, memory},
-	"serve":              {memlimit, memory},
 }
 
 // apart are packages for one purpose, and what they are for.
