@@ -20,7 +20,6 @@ import (
 // may call Measured.
 type Marks struct {
 	marks []mark
-	next  int // the mark whose turn it is, the oldest one
 	every bool
 	to    journal.Recorder // nil if nobody is told
 	clock clock
@@ -29,6 +28,7 @@ type Marks struct {
 	left  int       // of the burst
 
 	mu         sync.Mutex
+	next       int  // the mark whose turn it is, the oldest one
 	closed     bool // the events are gone
 	uploads    int64
 	copy, wait time.Duration
@@ -116,10 +116,10 @@ func (t *Marks) Start(stream *device.Stream) (number int, err error) {
 		t.burst, t.left = now, burstLength
 	}
 	t.left--
+	t.mu.Lock()
 	number = t.next
 	t.next = (t.next + 1) % len(t.marks)
 	m := &t.marks[number]
-	t.mu.Lock()
 	t.count(m)
 	t.tell(m, true)
 	m.of, m.state = journal.Upload{Sent: now}, state{}
