@@ -97,6 +97,11 @@ type batch struct {
 	// batch was full.
 	dropped atomic.Bool
 
+	// turns are the batch's rows in the order in which they are claimed, where single is set.
+	turns []int32
+	// leads says of the first turns how many rows may lie before them when they are begun.
+	leads []atomic.Int32
+
 	through int64 // the rows of all batches up to this one; the dispatcher's
 
 	// The run's arrivals has these.
@@ -135,7 +140,14 @@ func (b *batch) begin(r *Run, slot Slot, number int64, filled Filled) {
 	b.failure, b.substituted = nil, b.substituted[:0]
 	b.dropped.Store(false)
 	b.before, b.arrived = nil, false
+	b.single.Store(false)
 	b.claims.begin(number, r.loader.layout.batch)
+}
+
+// rowOf is the row of a turn, which was claimed.
+func (b *batch) rowOf(turn int) span {
+	row := int(b.turns[turn])
+	return span{row, row + 1}
 }
 
 // release says that so many rows are done, or will not come.

@@ -14,6 +14,8 @@ type claims struct {
 	// if that is the end of all: the dispatcher hands rows over by raising it, and
 	// writes all else of the batch before.
 	limit atomic.Int64
+	// single is set if rows are claimed one by one, in the order of the batch's turns.
+	single atomic.Bool
 	// written counts the rows that were written whole: what was skipped, for
 	// whatever reason, can't be taken for data (R3).
 	written atomic.Int64
@@ -64,6 +66,19 @@ func (c *claims) take(number int64, n int) (rows span, exhausted bool) {
 			return span{int(lo), int(hi)}, c.limit.Load() == 2*hi+1
 		}
 	}
+}
+
+// turn is the next row, in the batch's turns, of the batch of that number. ok is not set if the
+// batch is another one by now.
+func (c *claims) turn(number int64) (turn int, ok bool) {
+	next := c.next.Load()
+	return int(uint32(next)), uint32(next>>32) == uint32(number)
+}
+
+// takeAt claims one row, unless it is not the next any more.
+func (c *claims) takeAt(number int64, turn int) bool {
+	next := uint64(number)<<32 | uint64(turn)
+	return c.next.CompareAndSwap(next, next+1)
 }
 
 // any reports whether take would find rows, or that there will be none.

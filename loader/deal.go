@@ -60,7 +60,7 @@ func (d *dispatcher) dealt(ctx context.Context, at Cursor) bool {
 	l := d.run.loader
 	order := l.order(at.Epoch)
 	for {
-		d.hold() // first: what is dealt here no other pipeline reads
+		d.run.lineup.hold(d.few()) // first: what is dealt here no other pipeline reads
 		next, ok := l.deal(ctx, at.Epoch)
 		switch {
 		case ctx.Err() != nil:

@@ -18,6 +18,7 @@ type dispatcher struct {
 	batches map[int]*batch // by slot ID
 	number  int64          // of the next batch
 	merger  merging        // of a Stream's shards, else nil
+	dear    dear
 
 	// What a report on a dispatcher that hangs needs; see suspect.
 	goroutine       atomic.Uint64
@@ -91,6 +92,7 @@ func (d *dispatcher) epochs(ctx context.Context, at Cursor) bool {
 	}
 	epochs := r.loader.options.Epochs
 	for epochs == 0 || at.Epoch < epochs {
+		d.dear.known = r.loader.costs.known()
 		if !epoch(ctx, at) || !d.push(ctx, nil) {
 			return false
 		}
@@ -135,7 +137,13 @@ func (d *dispatcher) step(ctx context.Context, at Cursor, order Order, last bool
 	b.order = order
 	b.filled.N, b.filled.Valid, b.filled.LastOfEpoch = p.rows, p.valid, last
 	b.filled.After.Position = p.after
+	first, ok := d.rank(b, p.rows)
+	if !ok {
+		return at, false
+	}
+	b.single.Store(first > 0)
 	d.run.lineup.hand(b, p.rows, true)
+	d.run.lineup.early(b, first)
 	d.handed(b, p.rows)
 	at.Position = p.after
 	return at, true
@@ -146,13 +154,21 @@ func (d *dispatcher) step(ctx context.Context, at Cursor, order Order, last bool
 // over.
 func (d *dispatcher) open(ctx context.Context, filled Filled) *batch {
 	r := d.run
-	d.hold()
+	ahead := d.dear.ahead > 0
+	if ahead { // what costs much may lie behind many rows that do not
+		r.lineup.watch(d.few())
+	} else {
+		r.lineup.hold(d.few())
+	}
 	if r.failed.Load() != none {
 		return nil
 	}
 	filled.Times.Asked = time.Now()
 	slot, err := d.get(ctx, filled)
 	filled.Times.Opened = time.Now()
+	if ahead {
+		filled.Times.Asked = r.lineup.watched(filled.Times.Asked, filled.Times.Opened)
+	}
 	d.waited.Add(int64(filled.Times.Opened.Sub(filled.Times.Asked)))
 	if ctx.Err() != nil {
 		if err == nil {
@@ -176,9 +192,10 @@ func (d *dispatcher) open(ctx context.Context, filled Filled) *batch {
 	return b
 }
 
-// hold waits until few rows are left that no worker has claimed: as many as each claims twice.
-func (d *dispatcher) hold() {
-	d.run.lineup.hold(2 * int(d.run.lineup.allowed.Load()) * int(d.run.group.Load()))
+// few is how many rows are to be left that no worker has claimed when another batch is opened:
+// as many as each claims twice.
+func (d *dispatcher) few() int {
+	return 2 * int(d.run.lineup.allowed.Load()) * int(d.run.group.Load())
 }
 
 // get asks the Memory for a slot. A panic there is an error, and runtime.Goexit is

@@ -4,6 +4,7 @@
 // # The parts
 //
 //	Dataset, Iterable   where samples come from: by number, or one after the other
+//	Coster              what a dataset's samples cost, so that the dear ones begin early
 //	Stream, ShardReader and in shards, each one after the other from any place
 //	Field, Layout       what a sample consists of, and where it lies in a batch
 //	Row                 one sample's place, lent to the code that writes it
@@ -117,6 +118,12 @@
 // with fewer workers than there are. It takes no goroutine: a worker looks at it between two
 // claims. Workers that are too many end after a claim, and are begun again when they are
 // needed.
+//
+// Of a Dataset the rows that cost twice the average or more are begun early, by as many rows as
+// the workers read in the time that one takes, and delivered in their turn (dear.go). So with
+// w slots order costs next to nothing as long as w batches take as long to read as the slowest
+// sample alone. What samples cost a Coster says, or it is learnt: a byte for each sample, once
+// one is seen that takes a millisecond or more and twice as long as others.
 //
 // How many rows a worker claims follows from what samples took in its last claim: as many
 // as take 50 µs, because a claim costs as much as a few small samples, and at least one.

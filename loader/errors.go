@@ -56,6 +56,8 @@ const (
 	StageRead = "read"
 	// StageEncode is inside an iterable's encode function.
 	StageEncode = "encode"
+	// StageCost is inside Coster.Cost.
+	StageCost = "cost"
 	// StageAgree is inside Options.Agree.
 	StageAgree = "agree"
 	// StageClose is inside the Close of an iterable's sample.

@@ -3,6 +3,7 @@ package loader
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // lineup is the open batches in the order of delivery, and their rows for the workers.
@@ -16,10 +17,12 @@ type lineup struct {
 	// entered that behind the last batch of which rows were handed over.
 	front, entered atomic.Int64
 	returned       atomic.Int32 // the number of spans in back
+	dear           atomic.Int32 // and of batches in first
 	parked         atomic.Int32 // workers that wait, apart from those who are being woken
 	begun          atomic.Int32 // workers that were begun and have not retired: others were not needed so far
 	allowed        atomic.Int32 // how many may be
-	held           atomic.Int64 // the front that the dispatcher waits for, 0 if it waits for none
+	held           atomic.Int64 // the front that the dispatcher waits or watches for, 0 if it does not
+	low            atomic.Int64 // when front came there, in nanoseconds since the Run's start
 	_              [128]byte
 
 	unfilled       atomic.Int64 // batches that rows were handed over of, and that are not filled
@@ -35,15 +38,25 @@ type lineup struct {
 
 	mu   sync.Mutex
 	back []returned // rows that were claimed and given back
-	_    [128]byte
+	// first are batches with rows that are begun before all others, in order.
+	first []dearBatch
+	_     [128]byte
 
-	handed int64 // rows of all batches so far; the dispatcher's
+	handed int64 // rows of all batches so far; the dispatcher's, and what watch has found
+	until  int64
 }
 
 // returned is rows of a batch.
 type returned struct {
 	*batch
 	span
+}
+
+// dearBatch is a batch of which some rows are begun early.
+type dearBatch struct {
+	*batch
+	number int64 // that it had: by now it may be another
+	turns  int
 }
 
 // init makes a lineup for so many workers, and never more than most of them. begin begins
@@ -105,6 +118,7 @@ func (l *lineup) pass(at int64) {
 		return
 	}
 	if held := l.held.Load(); held != 0 && at+1 >= held {
+		l.low.Store(int64(time.Since(l.inspector.run.began)))
 		l.letGo()
 	}
 }
@@ -121,15 +135,8 @@ func (l *lineup) letGo() {
 // has any. So the dispatcher asks for no slot long before it is of use, and the time for
 // which it waits for one tells who is slow.
 func (l *lineup) hold(rows int) {
-	from, entered := l.front.Load(), l.entered.Load()
-	until := from
-	for ; until < entered; until++ {
-		// One of another number is open again: all rows of this one are claimed.
-		if b := l.batch(until); b.number == until && l.handed-b.through < int64(rows) {
-			break
-		}
-	}
-	if until == from {
+	until, ok := l.fewer(rows)
+	if ok {
 		return
 	}
 	l.held.Store(until) // before the look at front, which workers move meanwhile
@@ -137,6 +144,91 @@ func (l *lineup) hold(rows int) {
 		<-l.few
 	}
 	l.held.Store(0)
+}
+
+// fewer is the front at which no more than so many rows are left. ok is set if it is there.
+func (l *lineup) fewer(rows int) (until int64, ok bool) {
+	from, entered := l.front.Load(), l.entered.Load()
+	for until = from; until < entered; until++ {
+		// One of another number is open again: all rows of this one are claimed.
+		if b := l.batch(until); b.number == until && l.handed-b.through < int64(rows) {
+			break
+		}
+	}
+	return until, until == from
+}
+
+// watch is hold for a dispatcher that does not wait: watched tells when it would have gone on.
+func (l *lineup) watch(rows int) {
+	until, ok := l.fewer(rows)
+	if l.until = until; ok {
+		l.until = 0
+	}
+	l.held.Store(l.until)
+}
+
+// watched is when few rows were left since watch, between two times.
+func (l *lineup) watched(from, to time.Time) time.Time {
+	l.held.Store(0)
+	switch {
+	case l.until == 0:
+		return from
+	case l.front.Load() < l.until:
+		return to
+	}
+	low := l.inspector.run.began.Add(time.Duration(l.low.Load()))
+	if low.Before(from) {
+		return from
+	}
+	if low.After(to) {
+		return to
+	}
+	return low
+}
+
+// early has the workers begin the first turns of b, which was handed over, before their turn.
+func (l *lineup) early(b *batch, turns int) {
+	if turns == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.first = append(l.first, dearBatch{b, b.number, turns})
+	l.dear.Store(int32(len(l.first)))
+}
+
+// takeEarly claims the next row that has to be begun before its turn, of the first batch that
+// has one.
+func (l *lineup) takeEarly() (*batch, span) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	front := l.front.Load()
+	rows, begun := l.inspector.run.loader.layout.batch, 0
+	if front < l.entered.Load() {
+		begun, _ = l.batch(front).turn(front)
+	}
+	left := l.first[:0]
+	for i, b := range l.first {
+		turn, ok := b.turn(b.number)
+		if !ok || turn >= b.turns {
+			continue // it has none any more
+		}
+		left = append(left, b)
+		if ahead := int(b.number-front)*rows - begun; ahead > int(b.leads[turn].Load()) || !b.takeAt(b.number, turn) {
+			continue
+		}
+		l.keep(append(left, l.first[i+1:]...))
+		return b.batch, b.rowOf(turn)
+	}
+	l.keep(left)
+	return nil, span{}
+}
+
+// keep keeps what is left of first.
+func (l *lineup) keep(left []dearBatch) {
+	clear(l.first[len(left):])
+	l.first = left
+	l.dear.Store(int32(len(left)))
 }
 
 // claim waits for rows and claims up to n of them, all of one batch. It returns nil when
@@ -149,15 +241,28 @@ func (l *lineup) claim(n int) (*batch, span) {
 				return b, rows
 			}
 		}
+		if l.dear.Load() > 0 {
+			if b, rows := l.takeEarly(); b != nil {
+				l.tell()
+				return b, rows
+			}
+		}
 		at := l.front.Load()
 		if at < l.entered.Load() {
 			b := l.batch(at)
+			single := b.single.Load()
+			if single {
+				n = 1
+			}
 			rows, exhausted := b.take(at, n)
 			if exhausted {
 				l.advance()
 			}
 			if rows.lo < rows.hi {
 				l.tell()
+				if single {
+					rows = b.rowOf(rows.lo)
+				}
 				return b, rows
 			}
 			if exhausted {

@@ -28,6 +28,7 @@ type Loader struct {
 	tree        tree                      // of the dataset
 	leaves      []Dataset                 // of the tree
 	excluded    *exclusions               // nil if nothing is
+	costs       *costs                    // of the dataset's samples
 	iterable    Iterable                  // this,
 	once        *onePass                  // the iterable, if it gives its samples once
 	stream      Stream                    // or this,
@@ -71,6 +72,7 @@ func New(ds Dataset, batchSize int, o Options) (*Loader, error) {
 		return nil, err
 	}
 	l.fingerprint = fingerprint(ds, l.layout)
+	l.costs = newCosts(l)
 	return l, nil
 }
 

@@ -45,6 +45,7 @@ type worker struct {
 	several atomic.Int64 // the turn of the last claim, if it was of several rows, else 0
 	late    atomic.Int64 // the turn in which the inspector found the worker late
 
+	usual   time.Duration // a sample takes that is claimed by itself
 	busy    atomic.Int64
 	read    atomic.Int64 // rows
 	slowest slowest
@@ -162,6 +163,9 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 		w.slowest.note(b, w.claim, took, w.pace.cost)
 		b.written.Add(int64(rows))
 		w.measure(took, rows)
+		if claimed == 1 {
+			w.learn(took)
+		}
 		if to != nil && rows > 0 {
 			to.Read(journal.Read{
 				Worker: w.number, Epoch: b.filled.Epoch, Batch: b.filled.Batch, Position: b.at(w.claim.lo).position,
@@ -174,9 +178,23 @@ func (w *worker) fill(ctx context.Context, b *batch) {
 	}
 }
 
+// learn keeps what a sample took that was claimed by itself.
+func (w *worker) learn(took time.Duration) {
+	if w.usual == 0 {
+		w.usual = took
+	}
+	w.usual += (took - w.usual) / 16
+	if c := w.run.loader.costs; c != nil {
+		c.note(w.indices[0], took, w.usual)
+	}
+}
+
 // skip takes the rows that were never claimed with those at hand, since no row behind
 // these needs to be read: one claim after the other would take long for a large batch.
 func (w *worker) skip(b *batch) {
+	if b.single.Load() { // rows before it may be left
+		return
+	}
 	rest, exhausted := b.take(b.number, math.MaxInt32)
 	if exhausted {
 		w.run.lineup.advance()
