@@ -30,7 +30,7 @@ func parse(f *flag.FlagSet, args []string) error {
 }
 
 // parseArgs is parse for a command with arguments of these names, between which and behind
-// which flags may stand.
+// which flags may stand. Of the last there may be several, if its name ends in "…".
 func parseArgs(f *flag.FlagSet, args []string, names ...string) (values []string, err error) {
 	usage := f.Usage
 	f.Usage = func() {} // of a mistake
@@ -49,14 +49,14 @@ func parseArgs(f *flag.FlagSet, args []string, names ...string) (values []string
 		if len(args) == 0 {
 			break
 		}
-		if len(values) < len(names) {
+		if n := len(names); len(values) < n || n > 0 && strings.HasSuffix(names[n-1], "…") {
 			values = append(values, args[0])
 		} else {
 			errs = append(errs, fmt.Errorf("unexpected argument %q", args[0]))
 		}
 		args = args[1:]
 	}
-	for _, missing := range names[len(values):] {
+	for _, missing := range names[min(len(values), len(names)):] {
 		errs = append(errs, fmt.Errorf("%s is missing", missing))
 	}
 	return values, errors.Join(errs...)

@@ -7,6 +7,7 @@
 //	go run ./cmd/leat timeline   what a pipeline did in its last steps, drawn
 //	go run ./cmd/leat inspect    what there is in files, and the program that loads it
 //	go run ./cmd/leat which      which samples are in the batches behind a saved state
+//	go run ./cmd/leat fleet      which of several ranks holds up the others
 //
 // Each command has -h.
 package main
@@ -42,6 +43,7 @@ var commands = []command{
 	{"probe", "what this machine can do: copies, calls, overlap, and what that means", runProbe},
 	{"bench", "whether the library reaches its targets here", runBench},
 	{"timeline", "what a pipeline's workers, slots and engines did, drawn", runTimeline},
+	{"fleet", "which of several ranks holds up the others, and what it waits for", runFleet},
 	{"inspect", "what there is in files: samples, types, statistics, problems, and the program that loads it", runInspect},
 	{"which", "which samples are in the batches behind a saved state", runWhich},
 }
