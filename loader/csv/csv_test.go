@@ -213,6 +213,12 @@ func TestARowAllocatesNothing(t *testing.T) {
 	}
 }
 
+func TestEveryFailureOfARead(t *testing.T) {
+	drain.EveryFailure(t, in("a,b\n1,\"\n2\"\n3,4\n", "a,b\n5,6"), func(files []source.Source) (io.Closer, error) {
+		return csv.Open(t.Context(), files, []csv.Column{number("a", dtype.Int8)}, csv.Options{})
+	})
+}
+
 // What encoding/csv reads as a column of text is what samples have.
 func FuzzOpen(f *testing.F) {
 	f.Add("a,b\n1,\"2\"\n")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -338,6 +339,12 @@ func TestWhatIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, at)
 	require.ErrorContains(t, err, path+": at byte 3: record 1: text: want 1, got 2")
 	require.NoError(t, d.Close())
+}
+
+func TestEveryFailureOfARead(t *testing.T) {
+	drain.EveryFailure(t, in([]byte("1\n22"), []byte("3")), func(files []source.Source) (io.Closer, error) {
+		return lines.Open(t.Context(), files, text, encode, lines.Options{})
+	})
 }
 
 func FuzzIndex(f *testing.F) {

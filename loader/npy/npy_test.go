@@ -395,6 +395,18 @@ func TestARowAllocatesNothing(t *testing.T) {
 	}
 }
 
+func TestEveryFailureOfARead(t *testing.T) {
+	drain.EveryFailure(t, made("stored.npz", "deflated.npz"), func(files []source.Source) (io.Closer, error) {
+		return npy.Open(t.Context(), files, npy.Options{})
+	})
+	drain.EveryFailure(t, made("int64.npy", "version2.npy"), func(files []source.Source) (io.Closer, error) {
+		return npy.Open(t.Context(), files, npy.Options{})
+	})
+	drain.EveryFailure(t, made("fortran.npy"), func(files []source.Source) (io.Closer, error) {
+		return npy.Open(t.Context(), files, npy.Options{})
+	})
+}
+
 func FuzzOpen(f *testing.F) {
 	for _, name := range []string{"int64", "fortran", "struct", "bfloat16", "scalar", "empty", "version3"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name+".npy"))

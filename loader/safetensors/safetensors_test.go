@@ -2,6 +2,7 @@ package safetensors_test
 
 import (
 	"encoding/binary"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -156,6 +157,12 @@ func TestBrokenFilesSayWhere(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, d.Len())
 	require.Equal(t, dtype.Uint8, d.Fields()[0].DType)
+}
+
+func TestEveryFailureOfARead(t *testing.T) {
+	drain.EveryFailure(t, made("features", "more"), func(files []source.Source) (io.Closer, error) {
+		return safetensors.Open(t.Context(), files, safetensors.Options{Tensors: []string{"latent"}})
+	})
 }
 
 func FuzzOpen(f *testing.F) {

@@ -3,6 +3,7 @@ package tokens_test
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -336,6 +337,89 @@ func TestAWindowAllocatesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, allocs)
 		require.NoError(t, d.Close())
+	}
+}
+
+func TestEveryFailureOfARead(t *testing.T) {
+	for _, files := range [][]source.Source{made("text.idx", "text.bin", "large.bin", "large.idx")[:2], made("gpt2.bin", "array.npy")} {
+		drain.EveryFailure(t, files, func(files []source.Source) (io.Closer, error) {
+			return tokens.Open(t.Context(), files, 4, tokens.Options{})
+		})
+	}
+}
+
+// array is a .npy file.
+func array(header string, data []byte) []byte {
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), 0)
+	return append(append(b, header...), data...)
+}
+
+func TestArraysOfNumPy(t *testing.T) {
+	for descr, shape := range map[string]string{"<f4": "(10,)", ">u2": "(20,)", "<u2": "(10, 2)"} {
+		b := array("{'descr': '"+descr+"', 'fortran_order': False, 'shape': "+shape+"}", counted[uint16](20))
+		_, err := tokens.Open(t.Context(), in(fstest.MapFS{"a": {Data: b}}, "a"), 4, tokens.Options{})
+		var format *source.FormatError
+		require.ErrorAs(t, err, &format)
+		require.ErrorContains(t, err, "want an array of one dimension of little-endian integers, got "+descr)
+	}
+	b := array("{'descr': '>u1', 'fortran_order': False, 'shape': (5,)}", []byte{1, 2, 3, 4, 5})
+	_, got := read[uint8](t, in(fstest.MapFS{"a": {Data: b}}, "a"), 4, tokens.Options{})
+	require.Equal(t, []byte{1, 2, 3, 4, 5}, got)
+}
+
+// A file without a header may begin with the number that those of llm.c begin with.
+func TestTokensThatLookLikeAHeader(t *testing.T) {
+	o := tokens.Options{DType: dtype.Uint32}
+	for _, number := range []uint32{20240520, 20240801} {
+		words := dtype.Bytes([]uint32{number, 256, 7, 8, 9})
+		_, got := read[uint32](t, in(fstest.MapFS{"a": {Data: words}}, "a"), 4, o)
+		require.Equal(t, []uint32{number, 256, 7, 8, 9}, got)
+		_, err := tokens.Open(t.Context(), in(fstest.MapFS{"a": {Data: dtype.Bytes([]uint32{number, 255, 7, 8, 9})}}, "a"), 4, o)
+		require.ErrorContains(t, err, "want version 1 of uint16 or version 7 of uint32 of llm.c's files, got 255")
+	}
+	_, got := read[uint16](t, in(fstest.MapFS{"a": {Data: []byte("\x93NUMP")[:4]}}, "a"), 1, tokens.Options{DType: dtype.Uint16})
+	require.Len(t, got, 2)
+}
+
+// index is an .idx file of uint16.
+func index(documents uint64, lengths []int32, pointers []int64, modes bool) []byte {
+	b := append([]byte("MMIDIDX\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x08"), make([]byte, 16)...)
+	binary.LittleEndian.PutUint64(b[18:], uint64(len(lengths)))
+	binary.LittleEndian.PutUint64(b[26:], documents)
+	b, _ = binary.Append(b, binary.LittleEndian, lengths)
+	b, _ = binary.Append(b, binary.LittleEndian, pointers)
+	b = append(b, make([]byte, 8*min(documents, 10))...)
+	if modes {
+		b = append(b, make([]byte, len(lengths))...)
+	}
+	return b
+}
+
+func TestIndexesOfMegatron(t *testing.T) {
+	open := func(idx []byte) error {
+		files := in(fstest.MapFS{"a.idx": {Data: idx}, "a.bin": {Data: counted[uint16](20)}}, "a.bin", "a.idx")
+		d, err := tokens.Open(t.Context(), files, 4, tokens.Options{})
+		if err == nil {
+			require.Equal(t, 4, d.Len())
+		}
+		return err
+	}
+	for _, modes := range []bool{false, true} {
+		require.NoError(t, open(index(1, []int32{20}, []int64{0}, modes)))
+		require.NoError(t, open(index(3, []int32{5, 15}, []int64{0, 10}, modes)))
+	}
+	for want, idx := range map[string][]byte{
+		"a.bin: want 0 bytes, as a.idx says, got 40":                      index(0, nil, nil, false),
+		"want a last sequence of whole tokens, got -1 tokens from byte 0": index(1, []int32{-1}, []int64{0}, false),
+		"got 20 tokens from byte -2":                                      index(1, []int32{20}, []int64{-2}, false),
+		"got 1 tokens from byte 4611686018427387906":                      index(1, []int32{1}, []int64{1<<62 + 2}, false),
+		"want sequences and documents in a file of 46 bytes":              index(1<<61, []int32{20}, []int64{0}, false)[:46],
+		"want 54 bytes for 1 sequences and 1 documents, got 53":           index(1, []int32{20}, []int64{0}, false)[:53],
+	} {
+		err := open(idx)
+		var format *source.FormatError
+		require.ErrorAs(t, err, &format, want)
+		require.ErrorContains(t, err, want)
 	}
 }
 

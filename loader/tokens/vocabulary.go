@@ -8,13 +8,12 @@ import (
 )
 
 // below reports whether all tokens of two or four bytes are below the limit, four or two of them
-// at a time. It may say no of others than these, and of tokens that are left over.
+// at a time: b has a multiple of eight bytes. Of other tokens it says no.
 //
 // A lane of twice a token's width holds the token and as much as the limit lacks of the token's
-// range: the sum has one more bit exactly if the token is not below the limit. A negative token
-// is one of the upper half, which is above any limit that there is for it.
+// range: the sum has one more bit exactly if the token is not below the limit.
 func below(b []byte, width int, limit uint64) bool {
-	if width != 2 && width != 4 || len(b)%8 != 0 || limit>>(8*width) != 0 {
+	if width != 2 && width != 4 || limit>>(8*width) != 0 {
 		return false // the slow way is right for all
 	}
 	var mask, lacks, carry, high uint64
@@ -33,6 +32,10 @@ func below(b []byte, width int, limit uint64) bool {
 // outside is the number of the first token that is not below the limit, and what it is; -1 if
 // there is none.
 func outside(b []byte, t dtype.Type, limit uint64) (int, string) {
+	switch t {
+	case dtype.Int8, dtype.Int16, dtype.Int32: // a negative one has the highest bit
+		limit = min(limit, 1<<(8*t.Size()-1))
+	}
 	whole := len(b) / 8 * 8
 	if below(b[:whole], t.Size(), limit) {
 		i, got := slowly(b[whole:], t, limit)
