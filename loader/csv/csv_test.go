@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -153,11 +154,10 @@ func TestBrokenRowsSayWhere(t *testing.T) {
 	}
 	_, err := csv.Open(t.Context(), in("a,b\n1,2\n"), []csv.Column{number("b", dtype.Int8, 2)}, csv.Options{})
 	require.ErrorContains(t, err, `want 2 columns from "b" on, got 1`)
-	_, err = csv.Open(t.Context(), in("a,b\n1,xy\n"), []csv.Column{text("b", 1)}, csv.Options{})
-	require.NoError(t, err)
 	_, err = csv.Open(t.Context(), nil, []csv.Column{number("x", dtype.Float16), {Field: loader.Field{Name: "y", DType: dtype.Int8, Shape: []int{1}, Ragged: &loader.Ragged{}}},
-		{Field: loader.Field{Name: "z", DType: dtype.Float32}, Categories: []string{"a"}}}, csv.Options{Comma: '"', MaxLine: -1})
-	for _, want := range []string{"files is empty", "Comma is", "MaxLine is -1", "columns[0] (x)", "columns[1] (y)", "columns[2] (z)"} {
+		{Field: loader.Field{Name: "z", DType: dtype.Float32}, Categories: []string{"a"}}, {Field: loader.Field{Name: "u", DType: dtype.Bool}, Categories: []string{"a"}},
+		{Field: loader.Field{Name: "v", DType: dtype.Uint8, Shape: []int{2, 2}, Ragged: &loader.Ragged{}}}}, csv.Options{Comma: '"', MaxLine: -1})
+	for _, want := range []string{"files is empty", "Comma is", "MaxLine is -1", "columns[0] (x)", "columns[1] (y)", "columns[2] (z)", "columns[3] (u)", "columns[4] (v)"} {
 		require.ErrorContains(t, err, "csv: "+want)
 	}
 	_, err = csv.Open(t.Context(), []source.Source{source.Path("missing")}, column, csv.Options{})
@@ -169,6 +169,51 @@ func TestBrokenRowsSayWhere(t *testing.T) {
 		_, err = drain.Samples(t.Context(), d)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+func TestRowsThatAreTooLong(t *testing.T) {
+	column := []csv.Column{number("a", dtype.Uint8)}
+	for rows, want := range map[string]string{
+		"1,2345\n":             "",
+		"1,23456\n":            "at byte 8: record 1: want a row of at most the 6 bytes of MaxLine, got more",
+		"1,\"\n5\"\n":          "",
+		"1,\"\n56\"\n":         "at byte 8: record 1: want a row of at most the 6 bytes of MaxLine, whose quotes are closed, got more",
+		"1,\"\n3\n4\n5\n6\"\n": "at byte 8: record 1: want a row of at most the 6 bytes of MaxLine, whose quotes are closed, got more",
+		"1,\"\n234567\"\n":     "at byte 8: record 1: want a row of at most the 6 bytes of MaxLine, whose quotes are closed, got more",
+	} {
+		d, err := csv.Open(t.Context(), in("a,b\n1,2\n"+rows), column, csv.Options{MaxLine: 6})
+		if want == "" {
+			require.NoError(t, err, rows)
+			require.Equal(t, 2, d.Len())
+			continue
+		}
+		var format *source.FormatError
+		require.ErrorAs(t, err, &format, rows)
+		require.ErrorContains(t, err, want)
+	}
+	d, err := csv.Open(t.Context(), in("a,b\n1,xy\n"), []csv.Column{text("b", 1)}, csv.Options{})
+	require.NoError(t, err)
+	_, err = drain.Samples(t.Context(), d)
+	require.ErrorContains(t, err, `a.csv: at byte 4: record 0: b: want a text of at most 1 bytes, got "xy"`)
+	many := make([]string, 257)
+	for i := range many {
+		many[i] = strconv.Itoa(i)
+	}
+	d, err = csv.Open(t.Context(), in("a\n255\n256\n"), []csv.Column{{Field: loader.Field{Name: "a", DType: dtype.Uint8}, Categories: many}}, csv.Options{})
+	require.NoError(t, err)
+	samples, err := drain.Samples(t.Context(), d)
+	require.Len(t, samples, 1)
+	require.ErrorContains(t, err, "a: want an integer of 0 to 255 for the number of a category")
+}
+
+// Rows within cells, one longer and one shorter than that before.
+func TestRowsOfSeveralLines(t *testing.T) {
+	d, err := csv.Open(t.Context(), in("a,b\n\"1\n\r\n2\",3\n\"\n\",4\n5,\"6\"\n"), []csv.Column{text("a", 9), text("b", 9)}, csv.Options{})
+	require.NoError(t, err)
+	samples, err := drain.Samples(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1\n\r\n2", "\n", "5"}, texts(samples, "a"))
+	require.Equal(t, []string{"3", "4", "6"}, texts(samples, "b"))
 }
 
 // A quote that is not closed is found where it is, in little memory, and not at the file's end.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +204,86 @@ func TestALineThatTheIndexDoesNotKnow(t *testing.T) {
 			}
 			require.NoError(t, d.Close())
 			_ = os.Remove(path + ".old")
+		}
+	}
+}
+
+// A line that is the same is not the line any more if what is around it has changed.
+func TestBordersOfALine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	const before = "1\n22\n333\n"
+	for _, after := range []string{"1x22\n333\n", "1\n22x333\n", "1\n22\r333\n"} {
+		write(t, path, before)
+		stat, err := os.Stat(path)
+		require.NoError(t, err)
+		_, _ = read(t, lines.Options{}, path)
+		write(t, path, after)
+		require.NoError(t, os.Chtimes(path, stat.ModTime(), stat.ModTime()))
+		d, err := open(t, lines.Options{}, path)
+		require.NoError(t, err)
+		ld, err := loader.New(d, 1, loader.Options{Epochs: 1})
+		require.NoError(t, err)
+		mem, err := loader.NewHeap(ld.Layout().Size(), 1)
+		require.NoError(t, err)
+		run := ld.Start(t.Context(), loader.Cursor{Position: 1}, mem)
+		_, err = run.Next(t.Context())
+		require.ErrorIs(t, err, source.ErrChanged, after)
+		require.NoError(t, run.Close())
+		require.NoError(t, d.Close())
+	}
+}
+
+// A file that is changed while it is read has no index that would be believed later.
+func TestAFileThatChangesUnderItsIndex(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a.txt")
+	write(t, path, "1\n")
+	changed := false
+	split := lines.Split{Kind: "changing", Scan: func(_ context.Context, _ source.File, _ int, record func(int64, []byte) error) error {
+		if !changed {
+			changed = true
+			write(t, path, "1\n2\n")
+		}
+		return record(0, []byte("1"))
+	}}
+	got, indexes := read(t, lines.Options{Split: split}, path)
+	require.Equal(t, []string{"1"}, got)
+	require.Empty(t, indexes[0].Path)
+	require.Contains(t, indexes[0].Why, "changed while it was read")
+	require.NoFileExists(t, filepath.Join(folder, ".a.txt.lines"))
+	_, indexes = read(t, lines.Options{Split: split}, path)
+	require.NotEmpty(t, indexes[0].Path)
+	_, indexes = read(t, lines.Options{}, path)
+	require.Contains(t, indexes[0].Why, `it was made for "changing", this is "lines"`)
+	failed := errors.New("no record")
+	split.Scan = func(context.Context, source.File, int, func(int64, []byte) error) error { return failed }
+	_, err := open(t, lines.Options{Split: split}, path)
+	require.ErrorIs(t, err, failed)
+}
+
+// Files of one name have indexes of their own in a folder for all, which whoever may read the
+// files may read.
+func TestAFolderOfIndexes(t *testing.T) {
+	folder, indexes := t.TempDir(), t.TempDir()
+	var paths []string
+	for _, name := range []string{"train", "test"} {
+		require.NoError(t, os.Mkdir(filepath.Join(folder, name), 0o700))
+		path := filepath.Join(folder, name, "a.txt")
+		write(t, path, name+"\n")
+		require.NoError(t, os.Chmod(path, 0o640))
+		paths = append(paths, path)
+	}
+	for _, built := range []bool{true, false} {
+		got, made := read(t, lines.Options{Index: indexes}, paths...)
+		require.Equal(t, []string{"train", "test"}, got)
+		require.NotEqual(t, made[0].Path, made[1].Path)
+		for _, x := range made {
+			require.Equal(t, built, x.Built)
+			stat, err := os.Stat(x.Path)
+			require.NoError(t, err)
+			if runtime.GOOS != "windows" {
+				require.Equal(t, fs.FileMode(0o640), stat.Mode())
+			}
 		}
 	}
 }
