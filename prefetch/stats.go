@@ -136,6 +136,9 @@ func (s Stats) String() string {
 	if busy := s.Loader.Busy; len(busy) > 0 {
 		row(average(busy), "each of %d workers read samples, on average", len(busy))
 	}
+	if all := s.Loader.Decisions; len(all) > 0 {
+		fmt.Fprintf(&b, "%d workers: %s\n", s.Loader.Workers, all[len(all)-1].Reason)
+	}
 	if reading := s.Loader.Reading; len(reading) > 0 {
 		row(average(reading), "each of %d shards was read, on average", len(reading))
 	}

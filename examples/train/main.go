@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/leat-go/leat/loader"
@@ -54,7 +55,7 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.data, "data", "", "a `folder` with MNIST's four files; empty takes them from the Go module cache")
 	f.IntVar(&c.epochs, "epochs", 5, "epochs to train")
 	f.IntVar(&c.batchSize, "batch", 256, "samples in a batch")
-	f.IntVar(&c.loader.Workers, "workers", 0, "goroutines that read samples; 0 leaves it to the loader")
+	f.Var((*workers)(&c.loader.Workers), "workers", "goroutines that read samples; auto begins as many as pay")
 	f.Uint64Var(&c.loader.Seed, "seed", 1, "seed of the order and of the first parameters")
 	f.IntVar(&c.prefetch.Memory.HostSlots, "host-slots", 0, "pinned host slots; 0 means 8")
 	f.IntVar(&c.prefetch.Depth, "depth", 0, "device slots; 0 means 3")
@@ -126,4 +127,24 @@ func (s summary) print(asJSON bool) error {
 		return json.NewEncoder(os.Stdout).Encode(s)
 	}
 	return nil
+}
+
+// workers is the flag of that name: a number, or auto.
+type workers int
+
+func (w *workers) String() string {
+	if *w == loader.Auto {
+		return "auto"
+	}
+	return strconv.Itoa(int(*w))
+}
+
+func (w *workers) Set(s string) error {
+	if s == "auto" {
+		*w = loader.Auto
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	*w = workers(n)
+	return err
 }
