@@ -142,6 +142,36 @@ func TestBrokenLinesSayWhere(t *testing.T) {
 	require.ErrorContains(t, err, "jsonl: encode is nil")
 }
 
+// A string is for a field of text, and a ragged field is ragged in its first dimension.
+func TestValuesOfOtherFields(t *testing.T) {
+	for value, c := range map[string]struct {
+		field loader.Field
+		want  string
+	}{
+		`"ab"`:        {loader.Field{DType: dtype.Uint8, Shape: []int{2}}, "want an array of 2 elements"},
+		`"abc"`:       {ragged("", dtype.Int8, 3), "want an array of at most 3 elements"},
+		`"abcd"`:      {ragged("", dtype.Uint8, 3, 2), "want an array of at most 3 elements"},
+		"[[1,2],[3]]": {ragged("", dtype.Int8, 3, 2), `want an array of 2 elements, got "[3]"`},
+		"[1,2,3,4]":   {ragged("", dtype.Int8, 3), `want an array of at most 3 elements, got "[1,2,3,4]"`},
+		`[{"a":1}]`:   {ragged("", dtype.Int8, 3), `want a number, true or false, got "{\"a\":1}"`},
+		"[\t1\r,\v2]": {ragged("", dtype.Int8, 3), "want JSON"},
+		"[[1]]":       {ragged("", dtype.Int8, 3), `want a number, true or false, got "[1]"`},
+	} {
+		c.field.Name = "x"
+		d, err := jsonl.Open(t.Context(), in("\t{\t\"x\"\r:\t"+value+"\t}\t"), []loader.Field{c.field}, jsonl.Options{})
+		require.NoError(t, err)
+		_, err = drain.Samples(t.Context(), d)
+		var format *source.FormatError
+		require.ErrorAs(t, err, &format, value)
+		require.ErrorContains(t, err, c.want)
+	}
+	d, err := jsonl.Open(t.Context(), in("\t{\t\"x\"\r:\t[\t1\t,\t2\r]\t}\t"), []loader.Field{ragged("x", dtype.Int8, 3)}, jsonl.Options{})
+	require.NoError(t, err)
+	samples, err := drain.Samples(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, []int8{1, 2}, drain.Field[int8](samples, "x"))
+}
+
 func TestALineAllocatesNothing(t *testing.T) {
 	d, err := jsonl.Open(t.Context(), in(strings.Repeat(`{"text":"plain","label":-3,"box":[[1,2.5],[3e4,4]],"ok":true,"more":[{}]}`+"\n", 4000)), fields, jsonl.Options{})
 	require.NoError(t, err)

@@ -382,6 +382,56 @@ func readOne(d loader.Dataset) error {
 	return err
 }
 
+// More samples and more elements than are turned into rows at a time.
+func TestLargeArraysInFortranOrder(t *testing.T) {
+	for _, shape := range [][3]int{{20_000, 2, 3}, {9_000, 7, 11}, {3, 300, 400}} {
+		n, a, b := shape[0], shape[1], shape[2]
+		data := make([]uint16, n*a*b)
+		for i := range n {
+			for j := range a {
+				for k := range b {
+					data[i+n*(j+a*k)] = uint16(7*i + 31*j + 1009*k)
+				}
+			}
+		}
+		header := fmt.Sprintf("{'descr': '<u2', 'fortran_order': True, 'shape': (%d, %d, %d)}", n, a, b)
+		d, err := npy.Open(t.Context(), in("a.npy", file(header, dtype.Bytes(data)...)), npy.Options{})
+		require.NoError(t, err)
+		ld, err := loader.New(d, n, loader.Options{Epochs: 1})
+		require.NoError(t, err)
+		mem, err := loader.NewHeap(ld.Layout().Size(), 1)
+		require.NoError(t, err)
+		run := ld.Start(t.Context(), loader.Cursor{}, mem)
+		batch, err := run.Next(t.Context())
+		require.NoError(t, err)
+		wrong := 0
+		for at, got := range dtype.As[uint16](ld.Layout().Rows(0, batch)) {
+			if got != uint16(7*(at/(a*b))+31*(at/b%a)+1009*(at%b)) {
+				wrong++
+			}
+		}
+		require.Zero(t, wrong, shape)
+		require.NoError(t, run.Close())
+	}
+}
+
+// A header that is cut off anywhere is an error.
+func TestHeadersThatAreCutOff(t *testing.T) {
+	const good = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }"
+	for n := range len(good) {
+		_, err := npy.Open(t.Context(), in("a.npy", file(good[:n], counted[uint8](6)...)), npy.Options{})
+		var format *source.FormatError
+		require.ErrorAs(t, err, &format, good[:n])
+	}
+	many := strings.Repeat("('x', '<i4', (2,)), ", 40) // one behind the other, not in one another
+	wrong(t, in("a.npy", file("{'descr': ["+many+"], 'fortran_order': False, 'shape': (2,)}")), npy.Options{}, "", "a structure")
+	wrong(t, in("a.npy", file("{'descr': '', 'fortran_order': False, 'shape': (2,)}")), npy.Options{}, "", `got ""`)
+	wrong(t, in("a.npy", file("{'descr': 7, 'fortran_order': False, 'shape': (2,)}")), npy.Options{}, "", "got 7")
+	wrong(t, in("a.npy", file("{'descr': '|V3', 'fortran_order': False, 'shape': (2,)}", counted[uint8](6)...)), npy.Options{Void: dtype.BFloat16}, "", "Options.Void")
+	wrong(t, in("a.npy", file("{'descr': '|u1', 'fortran_order': False, 'shape': (9223372036854775807, 2)}")), npy.Options{}, "", "no more than fit in memory")
+	wrong(t, in("a.npy", file("{'descr': '|u1', 'fortran_order': False, 'shape': (np.int64(99999999999999999999),)}")), npy.Options{}, "", "an integer of 64 bits")
+}
+
 func TestARowAllocatesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	require.NoError(t, os.WriteFile(path, file("{'descr': '>i2', 'fortran_order': False, 'shape': (4000, 3)}", bytes.Repeat([]byte{1, 2, 3}, 8000)...), 0o600))

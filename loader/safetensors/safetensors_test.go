@@ -2,6 +2,7 @@ package safetensors_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -129,6 +130,12 @@ func TestBrokenFilesSayWhere(t *testing.T) {
 		`{"x":{"dtype":"U8","shape":[2,3],"offsets":[0,6]}}`:                                                        `x: want dtype, shape and data_offsets, got "offsets"`,
 		`{"x":{"dtype":"U8","data_offsets":[0,6]}}`:                                                                 "x: want dtype, shape and data_offsets, got less",
 		`{"x":{"dtype":"U8","shape":[6],"data_offsets":[6,0]}}`:                                                     "x: want data_offsets: a beginning and an end, got [6 0]",
+		`{"x":{"dtype":"U8","shape":[6],"data_offsets":[0]}}`:                                                       "x: want data_offsets: a beginning and an end, got [0]",
+		`{"x":{"dtype":"U8","shape":[6],"data_offsets":[0,3,6]}}`:                                                   "x: want data_offsets: a beginning and an end, got [0 3 6]",
+		`{"x":{"dtype":"U8","shape":[6]}}`:                                                                          "x: want data_offsets: a beginning and an end, got []",
+		`{"x":{"shape":[6],"data_offsets":[0,6]}}`:                                                                  "x: want dtype, shape and data_offsets, got less",
+		`{"x":{"dtype":"?","shape":[6],"data_offsets":[0,18446744073709551615]}}`:                                   "x: want data_offsets: a beginning and an end",
+		`{"x":{"dtype":"?","shape":[9223372036854775808],"data_offsets":[0,6]}}`:                                    "want a shape of no more elements than there can be",
 		`{"x":{"dtype":"U8","shape":[-6],"data_offsets":[0,6]}}`:                                                    "want a header of JSON",
 		`{"x":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,6]}}`:                                 "want a shape of no more elements than there can be",
 		`{"x":{"dtype":"U8","shape":[5],"data_offsets":[1,6]}}`:                                                     "x: want its first byte at 0, where the tensor before it ends, got 1",
@@ -163,6 +170,19 @@ func TestEveryFailureOfARead(t *testing.T) {
 	drain.EveryFailure(t, made("features", "more"), func(files []source.Source) (io.Closer, error) {
 		return safetensors.Open(t.Context(), files, safetensors.Options{Tensors: []string{"latent"}})
 	})
+}
+
+// Files of equal size and name with other headers are other data.
+func TestTheFingerprintKnowsTheHeader(t *testing.T) {
+	sum := func(header string) uint64 {
+		d, err := safetensors.Open(t.Context(), in(header, 4), safetensors.Options{Tensors: []string{"x"}})
+		require.NoError(t, err)
+		return d.Fingerprint()
+	}
+	const x, y = `"x":{"dtype":"U8","shape":[2],"data_offsets":[%d,%d]}`, `"y":{"dtype":"U8","shape":[2],"data_offsets":[%d,%d]}`
+	first := fmt.Sprintf("{"+x+","+y+"}", 0, 2, 2, 4)
+	require.Equal(t, sum(first), sum(first))
+	require.NotEqual(t, sum(first), sum(fmt.Sprintf("{"+x+","+y+"}", 2, 4, 0, 2)))
 }
 
 func FuzzOpen(f *testing.F) {
