@@ -15,7 +15,7 @@ test:
 	$(GO) test ./...
 
 # The modules below this one, which have dependencies that Leat's users need not have.
-MODULES = $(patsubst %/go.mod,%,$(filter-out frameworks/%,$(wildcard */*/go.mod)))
+MODULES = $(patsubst %/go.mod,%,$(filter-out frameworks/%,$(wildcard */go.mod */*/go.mod)))
 modules:
 	@for m in $(MODULES); do echo "test $$m"; (cd $$m && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff) || exit 1; done
 

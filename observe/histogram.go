@@ -45,6 +45,15 @@ func (h *Histogram) Count() (n int64) {
 	return n
 }
 
+// Below is how many are shorter than d, which is rounded down to the bound of a bucket: powers
+// of two of nanoseconds, from 8 ns on, are bounds.
+func (h *Histogram) Below(d time.Duration) (n int64) {
+	for _, c := range h.counts[:bucket(d)] {
+		n += c
+	}
+	return n
+}
+
 // Sum is the sum of all.
 func (h *Histogram) Sum() (d time.Duration) {
 	for _, s := range h.sums {
