@@ -11,7 +11,8 @@ const Auto = 0
 // Budget bounds what Workers: Auto takes. The zero value is ready to use. Where Workers is a
 // number it has no meaning.
 type Budget struct {
-	// Workers is the most workers that there are at once. 0 means 1024.
+	// Workers is the most workers that there are at once. 0 means 512: a Read may hold an open
+	// file or a connection, of which a process often has 1024.
 	Workers int
 	// Cores is how many workers go on reading although they had to wait for a processor.
 	// 0 means max(1, GOMAXPROCS-2): two are left to the training loop and to the goroutines
@@ -25,7 +26,7 @@ type Budget struct {
 }
 
 const (
-	defaultMost        = 1024
+	defaultMost        = 512
 	defaultBudgetBytes = 256 << 20
 	workerBytes        = 64 << 10 // a stack, and what Reads allocate
 )

@@ -113,7 +113,7 @@ func TestTheBudgetBoundsTheWorkers(t *testing.T) {
 		o     loader.Options
 		most  int
 	}{
-		{8, loader.Options{}, 1024},
+		{8, loader.Options{}, 512},
 		{8, loader.Options{Workers: 2000}, 2000},
 		{8, loader.Options{Budget: loader.Budget{Workers: 65536, Bytes: 1 << 40}}, 65536},
 		{8, loader.Options{Budget: loader.Budget{Workers: 3}}, 3},
