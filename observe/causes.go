@@ -71,6 +71,9 @@ func (v *view) slowProducers(share float64) Explanation {
 	e.Why = fmt.Sprintf("Reading takes %v a sample, %v a batch on %s, which read %s of the time; without waiting a step takes %v.",
 		short(sample), short(batch), several(v.workers(), "worker"), percent(min(v.engaged(), 1)), short(v.pace()))
 	e.Change = fmt.Sprintf("%s (loader.Options.Workers) would hide it; no depth can.", several(need, "worker"))
+	if most := v.Plan.Workers; v.workers() < most {
+		e.Change += fmt.Sprintf(" The loader adds workers as they pay, up to %d.", most)
+	}
 	if need > v.Cores {
 		e.Change += fmt.Sprintf(" If they compute rather than wait, that takes as many processors, and there are %d: make reading cheaper.", v.Cores)
 	}

@@ -66,8 +66,13 @@ func (v *view) pace() time.Duration {
 	return v.perStep(v.parts.Body)
 }
 
-// workers is how many read samples.
-func (v *view) workers() int { return max(v.Plan.Workers, 1) }
+// workers is how many read samples: under loader.Auto at this moment.
+func (v *view) workers() int {
+	if n := v.Stats.Loader.Workers; n > 0 {
+		return n
+	}
+	return max(v.Plan.Workers, 1)
+}
 
 // reading is how long workers took for a sample and for a batch, all of them at work.
 func (v *view) reading() (sample, batch time.Duration) {

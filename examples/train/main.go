@@ -39,6 +39,8 @@ type config struct {
 	devices      string
 	epochs       int
 	graph, json  bool
+	trace        string
+	ceiling      bool
 	batchSize    int
 	parts        int
 	loader       loader.Options
@@ -60,6 +62,8 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.prefetch.Memory.HostSlots, "host-slots", 0, "pinned host slots; 0 means 8")
 	f.IntVar(&c.prefetch.Depth, "depth", 0, "device slots; 0 means 3")
 	f.BoolVar(&c.graph, "graph", false, "capture the step as a graph and launch that, instead of every kernel")
+	f.StringVar(&c.trace, "trace", "", "write a timeline of the last steps to this `file`, for Perfetto and leat timeline")
+	f.BoolVar(&c.ceiling, "ceiling", false, "measure at the end how fast the steps are with data for free")
 	f.BoolVar(&c.json, "json", false, "print a last line of JSON")
 	f.SetOutput(io.Discard) // errors are the caller's to print, once
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -88,6 +92,9 @@ func parse(args []string) (config, error) {
 	if c.devices != "" && (c.device != "" || c.graph) {
 		errs = append(errs, errors.New("-devices goes with neither -device nor -graph"))
 	}
+	if c.devices != "" && (c.trace != "" || c.ceiling) {
+		errs = append(errs, errors.New("-devices goes with neither -trace nor -ceiling"))
+	}
 	if c.devices == "" && c.parts != 0 {
 		errs = append(errs, errors.New("-parts is for -devices"))
 	}
@@ -112,7 +119,9 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n%s\n", t.pf.Stats())
+	if err := t.report(ctx, c); err != nil {
+		return err
+	}
 	if t.step != nil {
 		fmt.Println(t.step.Report())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-go/leat/device/auto"
 	"github.com/leat-go/leat/device/cuda"
 	"github.com/leat-go/leat/examples/train/mnist"
+	"github.com/leat-go/leat/observe/timeline"
 )
 
 // trained is a run of the command with these flags.
@@ -119,4 +120,29 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	var missing *mnist.MissingError
 	require.True(t, errors.As(err, &missing) || errors.Is(err, mnist.ErrDigest), "%v", err)
 	require.ErrorContains(t, err, dir)
+}
+
+// The timeline that -trace writes is of the run, and can be drawn; -ceiling changes no loss.
+func TestTheReportOfARun(t *testing.T) {
+	flags := []string{"-device", "cpu", "-epochs", "1", "-batch", "600"}
+	plain := trained(t, flags...)
+	file := filepath.Join(t.TempDir(), "run.json")
+	c, err := parse(append(flags, "-trace", file, "-ceiling"))
+	require.NoError(t, err)
+	tr, err := newTraining(t.Context(), c)
+	require.NoError(t, err)
+	s, err := tr.train(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tr.report(t.Context(), c))
+	require.NoError(t, tr.close())
+	require.Equal(t, plain.Losses, s.Losses)
+	text, err := os.Open(file)
+	require.NoError(t, err)
+	defer text.Close()
+	tl, err := timeline.Read(text)
+	require.NoError(t, err)
+	require.Len(t, tl.Notes, 1)
+	for _, group := range []string{timeline.Workers, timeline.HostSlots, timeline.Copies, timeline.Compute, timeline.Loop} {
+		require.NotEmpty(t, tl.Group(group), group)
+	}
 }

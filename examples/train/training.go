@@ -17,6 +17,7 @@ import (
 	"github.com/leat-go/leat/examples/train/mnist"
 	"github.com/leat-go/leat/examples/train/nn"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe"
 	"github.com/leat-go/leat/prefetch"
 	"github.com/leat-go/leat/prefetch/capture"
 	"github.com/leat-go/leat/prefetch/chain"
@@ -56,6 +57,11 @@ type training struct {
 	losses  *meter.Meter[float32]     // of the steps, some time after they were submitted
 	batches int
 	closers []func() error // in order of making
+	record  *observe.Recorder
+	live    live
+
+	data      loader.Dataset // of training samples
+	transform *prefetch.Transform
 }
 
 func newTraining(ctx context.Context, c config) (t *training, err error) {
@@ -93,6 +99,9 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 		return t, err
 	}
 	c.prefetch.Transform = transform
+	t.data, t.transform = train, transform
+	t.record = observe.NewRecorder(observe.Options{})
+	c.prefetch.Recorder = t.record
 	if t.pf, err = prefetch.New(t.compute, ld, c.prefetch); err != nil {
 		return t, err
 	}
@@ -201,7 +210,7 @@ func (t *training) epoch(ctx context.Context, epoch int, batches iter.Seq2[prefe
 		if err != nil {
 			return nn.Report{}, err
 		}
-		bar.Describe(fmt.Sprintf("epoch %d, loss %.3f", epoch+1, loss))
+		bar.Describe(fmt.Sprintf("epoch %d, loss %.3f%s", epoch+1, loss, t.live.line(t.pf)))
 		if err := bar.Add(1); err != nil {
 			return nn.Report{}, err
 		}
