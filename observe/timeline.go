@@ -136,7 +136,7 @@ func (b *builder) engines() {
 			return s
 		}
 		copies = append(copies, on(timeline.Copying, u.Started, u.Copied))
-		transform = append(transform, on(timeline.Converting, u.Copied, u.Loaded))
+		transform = append(transform, on(timeline.Converting, u.Begun, u.Loaded))
 		if u.Finished < 0 {
 			continue
 		}

@@ -133,7 +133,7 @@ func (d *diary) holdUploads(p waitmodel.Pipeline, want *waitmodel.Result) (errs 
 		if got, want := at(u.Finished), max(want.Times[last].Computed, want.Times[last].Released); got < want || got > want && p.Released == nil {
 			wrong("upload %d was finished at %v, want %v", i, got, want)
 		}
-		if u.Copied < u.Started || u.Loaded < u.Copied || u.Finished < u.Reached {
+		if u.Copied < u.Started || u.Begun < u.Copied || u.Loaded < u.Begun || u.Finished < u.Reached {
 			wrong("upload %d: %+v", i, u)
 		}
 	}

@@ -21,6 +21,9 @@ func (g *stages) uploadRaw(to *slots.Slot, batches []loader.Filled, up *uploadin
 	if err := to.BeginWrite(t.stream); err != nil {
 		return err
 	}
+	if err := g.timeline.Begun(t.stream, up.mark); err != nil {
+		return err
+	}
 	defer func() {
 		if up.loaded == 0 {
 			return

@@ -59,14 +59,14 @@ func (c *clock) place(m *mark) bool {
 		c.placed++
 	}
 	u := &m.of
-	u.Origin, u.Loaded, u.Finished = c.zero, 0, -1
+	u.Origin, u.Begun, u.Loaded, u.Finished = c.zero, 0, 0, -1
 	for _, e := range [...]struct {
 		at       *time.Duration
 		event    *device.Event
 		recorded bool
 	}{
 		{&u.Started, m.started, true}, {&u.Copied, m.copied, true}, {&u.Reached, m.reached, true},
-		{&u.Loaded, m.loaded, m.state.transformed}, {&u.Finished, m.finished, m.state.returned == m.of.Batches},
+		{&u.Begun, m.begun, m.state.transformed}, {&u.Loaded, m.loaded, m.state.transformed}, {&u.Finished, m.finished, m.state.returned == m.of.Batches},
 	} {
 		if !e.recorded {
 			continue
@@ -79,7 +79,7 @@ func (c *clock) place(m *mark) bool {
 			return false
 		}
 	}
-	u.Loaded = max(u.Loaded, u.Copied)
+	u.Begun, u.Loaded = max(u.Begun, u.Copied), max(u.Loaded, u.Copied)
 	return true
 }
 

@@ -38,7 +38,8 @@ type Marks struct {
 type mark struct {
 	started  *device.Event // the copy starts
 	copied   *device.Event // the copy is done
-	loaded   *device.Event // the transform behind it is done
+	begun    *device.Event // the transform behind it begins
+	loaded   *device.Event // the transform is done
 	reached  *device.Event // compute has nothing left to do before this batch
 	finished *device.Event // compute has done with the upload's batches
 
@@ -55,7 +56,7 @@ type state struct {
 }
 
 // Events is how many events a mark has.
-const Events = 5
+const Events = 6
 
 // Unless every copy is timed they are in bursts, in which neighbours tell of the time between
 // them too. A mark costs about 10 µs, in calls and on the device, so that a burst of 8 every
@@ -82,7 +83,7 @@ func (t *Marks) Init(copies *device.Stream, n int, o Options) error {
 	t.every, t.to = o.Every, o.To
 	for i := range n {
 		var m mark
-		for name, e := range map[string]**device.Event{"started": &m.started, "ended": &m.copied, "loaded": &m.loaded, "reached": &m.reached, "finished": &m.finished} {
+		for name, e := range map[string]**device.Event{"started": &m.started, "ended": &m.copied, "begun": &m.begun, "loaded": &m.loaded, "reached": &m.reached, "finished": &m.finished} {
 			var err error
 			if *e, err = newEvent(copies.Device(), fmt.Sprintf("%s %d", name, i)); err != nil {
 				return errors.Join(err, m.close())
@@ -150,6 +151,14 @@ func (t *Marks) Copied(stream *device.Stream, number int) error {
 		return nil
 	}
 	return stream.Record(t.marks[number].copied)
+}
+
+// Begun marks in a transform's stream where that begins.
+func (t *Marks) Begun(stream *device.Stream, number int) error {
+	if number == None || t.to == nil {
+		return nil
+	}
+	return stream.Record(t.marks[number].begun)
 }
 
 // Loaded marks in a transform's stream where that ends.
@@ -259,7 +268,7 @@ func (t *Marks) Close() error {
 
 func (m *mark) close() error {
 	var errs []error
-	for _, e := range []*device.Event{m.started, m.copied, m.loaded, m.reached, m.finished} {
+	for _, e := range []*device.Event{m.started, m.copied, m.begun, m.loaded, m.reached, m.finished} {
 		if e != nil {
 			errs = append(errs, e.Close())
 		}

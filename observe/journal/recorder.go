@@ -109,8 +109,9 @@ type Upload struct {
 	// Started is when the copy stream could begin with the copy, behind the slot's last
 	// reader, and Copied when the copy was done.
 	Started, Copied time.Duration
-	// Loaded is when compute could begin: Copied, or with a Transform the end of that.
-	Loaded time.Duration
+	// Begun is when a Transform could begin, behind the copy and the slot's last reader, and
+	// Loaded when it was done and compute could begin. Without one both are Copied.
+	Begun, Loaded time.Duration
 	// Reached is when the compute stream had nothing left to do before the first of its
 	// batches and was told of that one, and Finished when it had done all that was submitted
 	// until the last of its batches was released. Finished is -1 if nobody knows: with several
