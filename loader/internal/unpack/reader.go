@@ -125,6 +125,10 @@ func (r *Reader) Name() string { return r.file.f.Name() }
 func (r *Reader) Full(ctx context.Context, p []byte) (n int, err error) {
 	r.file.ctx = ctx
 	for n < len(p) {
+		// The File looks at ctx too, but a piece of it that was read may hold gigabytes.
+		if ctx.Err() != nil {
+			return n, &source.Error{Source: r.Name(), Op: "read", Offset: r.packed(), Err: context.Cause(ctx)}
+		}
 		m, err := r.read(p[n:])
 		n += m
 		r.pos += int64(m)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -161,6 +162,33 @@ func TestTheFilesOwnErrors(t *testing.T) {
 		_, err = r.Full(cancelled, make([]byte, len(data)))
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, f.Close())
+		r.Close()
+	}
+}
+
+// A context that is done ends reading at once, though what is left of the file lies in memory: a
+// few bytes of it may be gigabytes of contents.
+func TestCancelledWithinWhatWasRead(t *testing.T) {
+	for _, kind := range kinds {
+		r, err := unpack.New(t.Context(), open(t, packed(t, kind, make([]byte, 100_000))), "test", given(kind))
+		require.NoError(t, err)
+		_, err = r.Full(t.Context(), make([]byte, 1000))
+		require.NoError(t, err)
+		cause := errors.New("enough")
+		cancelled, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		n, err := r.Full(cancelled, make([]byte, 1000))
+		require.ErrorIs(t, err, cause, kind)
+		require.Zero(t, n)
+		require.ErrorContains(t, err, "source: read a at byte ")
+		_, err = r.Append(cancelled, nil, 1000)
+		require.ErrorIs(t, err, cause, kind)
+		if kind != unpack.Plain {
+			require.ErrorIs(t, r.Skip(cancelled, 1000), cause, kind)
+		}
+		n, err = r.Full(t.Context(), make([]byte, 99_000))
+		require.NoError(t, err, kind)
+		require.Equal(t, 99_000, n)
 		r.Close()
 	}
 }
