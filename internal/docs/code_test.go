@@ -19,6 +19,7 @@ import (
 	_ "github.com/leat-go/leat/loader/ranks"
 	_ "github.com/leat-go/leat/loader/records"
 	_ "github.com/leat-go/leat/loader/statefile"
+	_ "github.com/leat-go/leat/observe/ui"
 	_ "github.com/leat-go/leat/prefetch/chain"
 	_ "github.com/leat-go/leat/tensors"
 )

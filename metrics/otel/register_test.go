@@ -27,7 +27,8 @@ func TestFiguresAreOpenTelemetrys(t *testing.T) {
 	defer func() { require.NoError(t, pf.Close()) }()
 
 	reader := sdk.NewManualReader()
-	registration, err := otel.Register(sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("leat"), "train", pf)
+	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
+	registration, err := otel.Register(provider.Meter("leat"), "train", pf)
 	require.NoError(t, err)
 	for _, err := range pf.All(t.Context()) {
 		require.NoError(t, err)
