@@ -133,6 +133,7 @@ fuzz:
 # MUTATE names the packages of which that is so. The others have survivors that are still
 # to be dealt with, which make mutate MUTATE=./prefetch shows; those of device take
 # MUTATE='-tests ./device/cpu,./device/order,./device/devicetest ./device ./device/driver'.
+# internal/slots has none left with MUTATE='-tests ./prefetch ./internal/slots'.
 MUTATE      ?= ./pinnedpool ./loader/records ./loader/statefile ./loader/ranks
 MUTATEFLAGS ?= -tags invariants
 mutate:

@@ -115,6 +115,40 @@ func TestHoldingEverySlotFailsAtOnce(t *testing.T) {
 	})
 }
 
+// A batch that came with others and is back counts no more: the user holds the slot once he
+// has the rest of it.
+func TestHoldingWhatIsLeftOfASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := canary{n: 20, width: 4}
+		data.read = func(context.Context, int) error { time.Sleep(time.Millisecond); return nil }
+		r := newRig(t, data, cpu.Options{}, 2, loader.Options{Workers: 1}, prefetch.Options{Depth: 1, BatchesPerCopy: 2, Memory: prefetch.Memory{HostSlots: 4}})
+		rd, err := r.pf.Open(t.Context())
+		require.NoError(t, err)
+		next := func() prefetch.Batch {
+			t.Helper()
+			b, err := rd.Next(t.Context())
+			require.NoError(t, err)
+			return b
+		}
+		alone := next()
+		time.Sleep(time.Minute) // one more waits alone for the slot, and those behind it are ready
+		alone.Release()
+		next().Release()
+		next().Release()
+		uploads := r.pf.Stats().Uploads
+		second := next()
+		require.Equal(t, uploads, r.pf.Stats().Uploads, "it came with the one before")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err = rd.Next(ctx)
+		require.ErrorIs(t, err, prefetch.ErrLeases)
+		second.Release()
+		next().Release()
+		require.NoError(t, rd.Close())
+		r.close()
+	})
+}
+
 func TestTheLastBatchesMayAllBeHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 6, width: 4}, cpu.Options{}, 2, plain, prefetch.Options{Depth: 3})

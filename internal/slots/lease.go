@@ -138,15 +138,12 @@ func (s *Slot) takeBack(of *Uses, delivered bool) (last, failed bool, err error)
 // endUsesLocked marks in the streams of a batch's uses where they end. The newest Record of
 // an event covers the older ones of the same stream, and the stream may be closed from here
 // on.
-func (s *Slot) endUsesLocked(of *Uses) error {
-	var first error
+func (s *Slot) endUsesLocked(of *Uses) (err error) {
 	for _, stream := range *of {
-		if err := s.endReadLocked(s.reads.by(stream)); err != nil && first == nil {
-			first = err
-		}
+		err = errors.Join(err, s.endReadLocked(s.reads.by(stream)))
 	}
 	*of = (*of)[:0]
-	return first
+	return err
 }
 
 // endWholeReadsLocked marks in every compute stream that read the slot where that ends.

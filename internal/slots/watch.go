@@ -48,11 +48,10 @@ func (w *watch) end() {
 	w.group.Wait()
 }
 
-// StartWatching has the ring watched, if that is needed, until ctx ends.
+// StartWatching has the ring watched, if that is needed, until ctx ends. Nobody calls Next
+// meanwhile.
 func (r *Ring) StartWatching(ctx context.Context) {
 	if r.watch != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.watch.start(ctx, len(r.slots), r.Signal)
 	}
 }
