@@ -245,19 +245,6 @@ func TestAQuoteThatIsNotClosed(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestARowAllocatesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.csv")
-	require.NoError(t, os.WriteFile(path, []byte("sepal length,sepal width,species,note\n"+strings.Repeat("5.1,-3e2,setosa,\"a \"\"b\"\"\"\n", 4000)), 0o600))
-	for _, mapped := range []bool{false, true} {
-		d, err := csv.Open(t.Context(), []source.Source{source.Path(path)}, columns, csv.Options{Mapped: mapped})
-		require.NoError(t, err)
-		allocs, err := drain.Allocs(t.Context(), d, 8)
-		require.NoError(t, err)
-		require.Zero(t, allocs)
-		require.NoError(t, d.Close())
-	}
-}
-
 func TestEveryFailureOfARead(t *testing.T) {
 	drain.EveryFailure(t, in("a,b\n1,\"\n2\"\n3,4\n", "a,b\n5,6"), func(files []source.Source) (io.Closer, error) {
 		return csv.Open(t.Context(), files, []csv.Column{number("a", dtype.Int8)}, csv.Options{})

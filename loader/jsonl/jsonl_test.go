@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -170,14 +169,6 @@ func TestValuesOfOtherFields(t *testing.T) {
 	samples, err := drain.Samples(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, []int8{1, 2}, drain.Field[int8](samples, "x"))
-}
-
-func TestALineAllocatesNothing(t *testing.T) {
-	d, err := jsonl.Open(t.Context(), in(strings.Repeat(`{"text":"plain","label":-3,"box":[[1,2.5],[3e4,4]],"ok":true,"more":[{}]}`+"\n", 4000)), fields, jsonl.Options{})
-	require.NoError(t, err)
-	allocs, err := drain.Allocs(t.Context(), d, 8)
-	require.NoError(t, err)
-	require.Zero(t, allocs)
 }
 
 func TestOpenFunc(t *testing.T) {

@@ -432,19 +432,6 @@ func TestHeadersThatAreCutOff(t *testing.T) {
 	wrong(t, in("a.npy", file("{'descr': '|u1', 'fortran_order': False, 'shape': (np.int64(99999999999999999999),)}")), npy.Options{}, "", "an integer of 64 bits")
 }
 
-func TestARowAllocatesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.npy")
-	require.NoError(t, os.WriteFile(path, file("{'descr': '>i2', 'fortran_order': False, 'shape': (4000, 3)}", bytes.Repeat([]byte{1, 2, 3}, 8000)...), 0o600))
-	for _, mapped := range []bool{false, true} {
-		d, err := npy.Open(t.Context(), []source.Source{source.Path(path)}, npy.Options{Mapped: mapped})
-		require.NoError(t, err)
-		allocs, err := drain.Allocs(t.Context(), d, 8)
-		require.NoError(t, err)
-		require.Zero(t, allocs)
-		require.NoError(t, d.Close())
-	}
-}
-
 func TestEveryFailureOfARead(t *testing.T) {
 	drain.EveryFailure(t, made("stored.npz", "deflated.npz"), func(files []source.Source) (io.Closer, error) {
 		return npy.Open(t.Context(), files, npy.Options{})

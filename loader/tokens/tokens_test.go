@@ -327,19 +327,6 @@ func TestAFileThatShrinks(t *testing.T) {
 	require.Len(t, got, 21)
 }
 
-func TestAWindowAllocatesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.bin")
-	require.NoError(t, os.WriteFile(path, counted[uint16](20_000), 0o600))
-	for _, mapped := range []bool{false, true} {
-		d, err := tokens.Open(t.Context(), []source.Source{source.Path(path)}, 8, tokens.Options{DType: dtype.Uint16, Vocabulary: 50257, Mapped: mapped})
-		require.NoError(t, err)
-		allocs, err := drain.Allocs(t.Context(), d, 8)
-		require.NoError(t, err)
-		require.Zero(t, allocs)
-		require.NoError(t, d.Close())
-	}
-}
-
 func TestEveryFailureOfARead(t *testing.T) {
 	for _, files := range [][]source.Source{made("text.idx", "text.bin", "large.bin", "large.idx")[:2], made("gpt2.bin", "array.npy")} {
 		drain.EveryFailure(t, files, func(files []source.Source) (io.Closer, error) {
