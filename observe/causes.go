@@ -60,7 +60,7 @@ func (v *view) slowSample(share float64, slow Slow, n int) Explanation {
 	}
 	e.Why += ". Batches come in order, so what is read behind it waits."
 	ahead := int(math.Ceil(float64(slow.Took) / float64(max(v.pace(), 1))))
-	e.Change = fmt.Sprintf("Make it cheaper to read, or set prefetch.Memory.HostSlots to %d: then as many batches last while it is read.", ahead+v.Plan.HostSlots)
+	e.Change = fmt.Sprintf("Make it cheaper to read, or say what it costs (loader.Coster), so that it is begun earlier, and set prefetch.Memory.HostSlots to %d: as many batches last while it is read.", ahead+v.Plan.HostSlots)
 	return e
 }
 

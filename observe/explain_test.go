@@ -40,7 +40,7 @@ func TestExplainNamesTheBottleneck(t *testing.T) {
 					return ms
 				}, copy: takes(ms), compute: 8 * ms},
 			helps: func(l *load) { l.prefetch.Memory.HostSlots = 50 }},
-		"slow sample": {is: observe.SlowSample, want: "The device waited for single slow samples in 26% of the time of 199 steps. Sample 117 took 400ms, half of all take 2ms or less. Batches come in order, so what is read behind it waits. Make it cheaper to read, or set prefetch.Memory.HostSlots to 88: then as many batches last while it is read. At best that makes it 1.35 times as fast.\n",
+		"slow sample": {is: observe.SlowSample, want: "The device waited for single slow samples in 26% of the time of 199 steps. Sample 117 took 400ms, half of all take 2ms or less. Batches come in order, so what is read behind it waits. Make it cheaper to read, or say what it costs (loader.Coster), so that it is begun earlier, and set prefetch.Memory.HostSlots to 88: as many batches last while it is read. At best that makes it 1.35 times as fast.\n",
 			load: load{
 				read: func(i int) time.Duration {
 					if i == 117 {
@@ -49,7 +49,7 @@ func TestExplainNamesTheBottleneck(t *testing.T) {
 					return 2 * ms
 				}, copy: takes(ms), compute: 5 * ms},
 			helps: func(l *load) { l.prefetch.Memory.HostSlots = 88 }},
-		"slow sample of several workers": {is: observe.SlowSample, want: "The loop waited for single slow samples in 27% of the time of 200 steps. Sample 117 took 400ms, half of all take 2ms or less. Batches come in order, so what is read behind it waits. Make it cheaper to read, or set prefetch.Memory.HostSlots to 88: then as many batches last while it is read. At best that makes it 1.37 times as fast.\n",
+		"slow sample of several workers": {is: observe.SlowSample, want: "The loop waited for single slow samples in 27% of the time of 200 steps. Sample 117 took 400ms, half of all take 2ms or less. Batches come in order, so what is read behind it waits. Make it cheaper to read, or say what it costs (loader.Coster), so that it is begun earlier, and set prefetch.Memory.HostSlots to 88: as many batches last while it is read. At best that makes it 1.37 times as fast.\n",
 			load: load{
 				loader: loader.Options{Workers: 4},
 				read: func(i int) time.Duration {

@@ -26,6 +26,7 @@ const rowBytes = 256
 // from it.
 type load struct {
 	samples, batch int
+	width          int // bytes of a sample, 0 for rowBytes
 	read           func(sample int) time.Duration
 	loader         loader.Options
 	prefetch       prefetch.Options
@@ -52,7 +53,7 @@ func (l *load) Fields() []loader.Field {
 	if l.longest > 0 {
 		return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{l.longest}, Ragged: &loader.Ragged{}}}
 	}
-	return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{rowBytes}}}
+	return []loader.Field{{Name: "x", DType: dtype.Uint8, Shape: []int{max(l.width, rowBytes)}}}
 }
 
 func (l *load) Read(_ context.Context, index int, row *loader.Row) error {
