@@ -5,6 +5,7 @@
 //	go run ./examples/train -device cpu -depth 1 -workers 1
 //	go run ./examples/train -batch 128 -graph
 //	go run ./examples/train -devices cuda:0,cuda:1
+//	go run ./examples/train -epochs 50 -http localhost:6060
 package main
 
 import (
@@ -39,7 +40,7 @@ type config struct {
 	devices      string
 	epochs       int
 	graph, json  bool
-	trace        string
+	trace, http  string
 	ceiling      bool
 	batchSize    int
 	parts        int
@@ -63,6 +64,7 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.prefetch.Depth, "depth", 0, "device slots; 0 means 3")
 	f.BoolVar(&c.graph, "graph", false, "capture the step as a graph and launch that, instead of every kernel")
 	f.StringVar(&c.trace, "trace", "", "write a timeline of the last steps to this `file`, for Perfetto and leat timeline")
+	f.StringVar(&c.http, "http", "", "serve a page that shows the pipelines at this `address`, as in localhost:6060")
 	f.BoolVar(&c.ceiling, "ceiling", false, "measure at the end how fast the steps are with data for free")
 	f.BoolVar(&c.json, "json", false, "print a last line of JSON")
 	f.SetOutput(io.Discard) // errors are the caller's to print, once
@@ -92,8 +94,8 @@ func parse(args []string) (config, error) {
 	if c.devices != "" && (c.device != "" || c.graph) {
 		errs = append(errs, errors.New("-devices goes with neither -device nor -graph"))
 	}
-	if c.devices != "" && (c.trace != "" || c.ceiling) {
-		errs = append(errs, errors.New("-devices goes with neither -trace nor -ceiling"))
+	if c.devices != "" && (c.trace != "" || c.http != "" || c.ceiling) {
+		errs = append(errs, errors.New("-devices goes with none of -trace, -http and -ceiling"))
 	}
 	if c.devices == "" && c.parts != 0 {
 		errs = append(errs, errors.New("-parts is for -devices"))
@@ -114,6 +116,13 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
+	if c.http != "" {
+		url, err := t.watch(c.http)
+		if err != nil {
+			return fmt.Errorf("-http: %w", err)
+		}
+		fmt.Printf("watch it at %s\n", url)
+	}
 	fmt.Println(t.pf.Plan())
 	summary, err := t.train(ctx)
 	if err != nil {

@@ -109,7 +109,7 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 	if err := t.pf.Start(ctx); err != nil { // it reads the first batches while the rest is made
 		return t, err
 	}
-	if t.test, err = prefetch.New(t.compute, testLoader, prefetch.Options{Transform: transform}); err != nil {
+	if t.test, err = prefetch.New(t.compute, testLoader, prefetch.Options{Transform: transform, Recorder: observe.NewRecorder(observe.Options{})}); err != nil {
 		return t, err
 	}
 	t.onClose(t.test.Close)

@@ -14,12 +14,14 @@ func Write(w io.Writer, pages []Page, verdicts []Verdict) error {
 	var b strings.Builder
 	for i := range verdicts {
 		v := &verdicts[i]
+		if i > 0 {
+			b.WriteByte('\n')
+		}
 		fmt.Fprintf(&b, "%s\n", v.Pipeline)
 		v.table(&b)
 		for _, s := range v.Sentences {
 			fmt.Fprintf(&b, "%s\n", s)
 		}
-		b.WriteByte('\n')
 	}
 	for _, p := range pages {
 		if p.Report == nil {
