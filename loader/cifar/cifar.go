@@ -13,6 +13,7 @@ import (
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/records"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -58,6 +59,9 @@ const pixels = 3 * 32 * 32
 // The error is a *source.Error for a file that can't be opened, a *source.FormatError for one
 // of another size, and a *loader.OptionError for a mistake in the options.
 func Open(ctx context.Context, files []source.Source, o Options) (*Dataset, error) {
+	if err := given.Files("cifar", files); err != nil {
+		return nil, err
+	}
 	if o.Classes == 0 {
 		classes, err := seen(ctx, files)
 		if err != nil {
@@ -67,7 +71,7 @@ func Open(ctx context.Context, files []source.Source, o Options) (*Dataset, erro
 	}
 	labels, ok := kinds[o.Classes]
 	if !ok {
-		return nil, &loader.OptionError{Option: "cifar: Classes", Value: o.Classes, Want: "10, 100, or 0 (as the files' sizes say)"}
+		return nil, &loader.OptionError{Package: "cifar", Option: "Classes", Value: o.Classes, Want: "10, 100, or 0 (as the files' sizes say)"}
 	}
 	if err := fit(ctx, files, o.Classes); err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ func seen(ctx context.Context, files []source.Source) (int, error) {
 	}
 	switch {
 	case ten && hundred:
-		return 0, &loader.OptionError{Option: "cifar: Classes", Value: 0, Want: "10 or 100: files of these sizes can be either"}
+		return 0, &loader.OptionError{Package: "cifar", Option: "Classes", Value: 0, Want: "10 or 100: files of these sizes can be either"}
 	case ten:
 		return 10, nil
 	}

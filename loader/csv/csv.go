@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/parse"
 	"github.com/leat-go/leat/loader/lines"
 	"github.com/leat-go/leat/loader/source"
@@ -82,10 +83,9 @@ func (o Options) withDefaults(files []source.Source, columns []Column) (Options,
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: "csv: " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: "csv", Option: option, Value: value, Want: want})
 		}
 	}
-	check(len(files) > 0, "files", "empty", "one or more")
 	check(len(columns) > 0, "columns", "empty", "one or more")
 	for i := range columns {
 		c := &columns[i]
@@ -95,17 +95,17 @@ func (o Options) withDefaults(files []source.Source, columns []Column) (Options,
 			fmt.Sprintf("columns[%d] (%s)", i, c.Name), c.Field, "integers for Categories")
 	}
 	o, err := o.filled()
-	return o, errors.Join(append(wrong, err)...)
+	return o, errors.Join(append(wrong, given.Files("csv", files), err)...)
 }
 
 // filled is the options that say how a file is read, with their defaults.
 func (o Options) filled() (Options, error) {
 	var wrong []error
 	if bytes.IndexByte([]byte("\"\r\n"), o.Comma) >= 0 {
-		wrong = append(wrong, &loader.OptionError{Option: "csv: Comma", Value: strconv.QuoteRune(rune(o.Comma)), Want: "a character that can stand between cells"})
+		wrong = append(wrong, &loader.OptionError{Package: "csv", Option: "Comma", Value: strconv.QuoteRune(rune(o.Comma)), Want: "a character that can stand between cells"})
 	}
 	if o.MaxLine < 0 || o.MaxLine > mostMaxLine {
-		wrong = append(wrong, &loader.OptionError{Option: "csv: MaxLine", Value: o.MaxLine, Want: fmt.Sprintf("0 (%d) to %d", defaultMaxLine, mostMaxLine)})
+		wrong = append(wrong, &loader.OptionError{Package: "csv", Option: "MaxLine", Value: o.MaxLine, Want: fmt.Sprintf("0 (%d) to %d", defaultMaxLine, mostMaxLine)})
 	}
 	if o.Comma == 0 {
 		o.Comma = ','

@@ -72,7 +72,7 @@ func (f *folder) classes(ctx context.Context, given []string) (classes []string,
 			continue
 		}
 		if given != nil && !slices.Contains(given, e.Name()) {
-			return nil, nil, &loader.OptionError{Option: "images: Classes", Value: given, Want: fmt.Sprintf("one for each folder, %s too", path.Join(f.path, e.Name()))}
+			return nil, nil, &loader.OptionError{Package: "images", Option: "Classes", Value: given, Want: fmt.Sprintf("one for each folder, %s too", path.Join(f.path, e.Name()))}
 		}
 		classes = append(classes, e.Name())
 	}

@@ -60,7 +60,7 @@ func (o Options) filled() (Options, error) {
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: "images: " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: "images", Option: option, Value: value, Want: want})
 		}
 	}
 	check(o.Height >= 0 && o.Height <= mostSide, "Height", o.Height, fmt.Sprintf("0 (%d) to %d", defaultSide, mostSide))

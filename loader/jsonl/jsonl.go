@@ -39,7 +39,7 @@ func Open(ctx context.Context, files []source.Source, fields []loader.Field, o O
 	var wrong []error
 	for i, f := range fields {
 		if !parse.Readable(f.DType) {
-			wrong = append(wrong, &loader.OptionError{Option: fmt.Sprintf("jsonl: fields[%d] (%s)", i, f.Name), Value: f.DType, Want: "a type that is written as text"})
+			wrong = append(wrong, &loader.OptionError{Package: "jsonl", Option: fmt.Sprintf("fields[%d] (%s)", i, f.Name), Value: f.DType, Want: "a type that is written as text"})
 		}
 	}
 	if len(wrong) > 0 {
@@ -54,7 +54,7 @@ func Open(ctx context.Context, files []source.Source, fields []loader.Field, o O
 func OpenFunc[T any](ctx context.Context, files []source.Source, fields []loader.Field,
 	encode func(ctx context.Context, value T, row *loader.Row) error, o Options) (*Dataset, error) {
 	if encode == nil {
-		return nil, &loader.OptionError{Option: "jsonl: encode", Value: "nil", Want: "a function"}
+		return nil, &loader.OptionError{Package: "jsonl", Option: "encode", Value: "nil", Want: "a function"}
 	}
 	return lines.Open(ctx, files, fields, func(ctx context.Context, text []byte, row *loader.Row) error {
 		var value T

@@ -47,7 +47,7 @@ func Open(ctx context.Context, files []source.Source, fields []loader.Field,
 	encode func(ctx context.Context, text []byte, row *loader.Row) error, o Options) (*Dataset, error) {
 	o, err := o.withDefaults(files)
 	if encode == nil {
-		err = errors.Join(err, &loader.OptionError{Option: "lines: encode", Value: "nil", Want: "a function"})
+		err = errors.Join(err, &loader.OptionError{Package: "lines", Option: "encode", Value: "nil", Want: "a function"})
 	}
 	if _, invalid := loader.NewLayout(fields, 1); invalid != nil {
 		err = errors.Join(err, invalid)

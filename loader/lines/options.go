@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/unpack"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -49,10 +50,9 @@ func (o Options) withDefaults(files []source.Source) (Options, error) {
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: "lines: " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: "lines", Option: option, Value: value, Want: want})
 		}
 	}
-	check(len(files) > 0, "files", "empty", "one or more")
 	check(o.MaxLine >= 0 && o.MaxLine <= mostMaxLine, "MaxLine", o.MaxLine, fmt.Sprintf("0 (16 MiB) to %d", mostMaxLine))
 	check((o.Split.Kind == "") == (o.Split.Scan == nil), "Split", "a Kind or a Scan alone", "both or none")
 	check(o.Index == "" || !o.InMemory, "Index", fmt.Sprintf("%q beside InMemory", o.Index), "one of them")
@@ -62,7 +62,7 @@ func (o Options) withDefaults(files []source.Source) (Options, error) {
 	if o.Split.Scan == nil {
 		o.Split = Split{Kind: "lines", Scan: scanLines}
 	}
-	return o, errors.Join(wrong...)
+	return o, errors.Join(append(wrong, given.Files("lines", files))...)
 }
 
 // byteOrderMark begins the files of some programs. It is no part of the text.

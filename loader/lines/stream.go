@@ -36,7 +36,7 @@ type StreamOptions struct {
 // line is the caller's.
 func NewStream(files []source.Source, o StreamOptions) stream.Stream[[]byte] {
 	if o.MaxLine < 0 || o.MaxLine > mostMaxLine {
-		return stream.Failed[[]byte](&loader.OptionError{Option: "lines: MaxLine", Value: o.MaxLine, Want: fmt.Sprintf("0 (16 MiB) to %d", mostMaxLine)})
+		return stream.Failed[[]byte](&loader.OptionError{Package: "lines", Option: "MaxLine", Value: o.MaxLine, Want: fmt.Sprintf("0 (16 MiB) to %d", mostMaxLine)})
 	}
 	if o.MaxLine == 0 {
 		o.MaxLine = defaultMaxLine

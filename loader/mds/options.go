@@ -25,7 +25,7 @@ const defaultBytes = 1 << 30
 
 func (o Options) filled() (Options, error) {
 	if o.MaxBytes < 0 || o.MaxBytes > math.MaxInt {
-		return o, &loader.OptionError{Option: "mds: MaxBytes", Value: o.MaxBytes, Want: fmt.Sprintf("0 (%d) to %d", defaultBytes, math.MaxInt)}
+		return o, &loader.OptionError{Package: "mds", Option: "MaxBytes", Value: o.MaxBytes, Want: fmt.Sprintf("0 (%d) to %d", defaultBytes, math.MaxInt)}
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultBytes

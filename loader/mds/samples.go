@@ -105,7 +105,7 @@ func (s *Samples) open(ctx context.Context, pool *source.Pool, info *shardInfo, 
 	}
 	s.offsets = append(s.offsets, offsets)
 	if !s.ends.Add(info.Samples) {
-		return &loader.OptionError{Option: "mds: samples", Value: "too many", Want: "as many as an int counts"}
+		return &loader.OptionError{Package: "mds", Option: "samples", Value: "too many", Want: "as many as an int counts"}
 	}
 	return nil
 }

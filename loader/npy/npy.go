@@ -10,6 +10,7 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/columns"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -73,10 +74,9 @@ func (o Options) withDefaults(files []source.Source) (Options, error) {
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: "npy: " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: "npy", Option: option, Value: value, Want: want})
 		}
 	}
-	check(len(files) > 0, "files", "empty", "one or more")
 	check(o.MemoryBytes >= 0, "MemoryBytes", o.MemoryBytes, "0 (4 GiB) or more")
 	check(o.Void == dtype.Invalid || o.Void.Valid(), "Void", o.Void, "a type of elements")
 	for i, name := range o.Arrays {
@@ -89,7 +89,7 @@ func (o Options) withDefaults(files []source.Source) (Options, error) {
 		o.MemoryBytes = 4 << 30
 	}
 	o.MemoryBytes = min(o.MemoryBytes, math.MaxInt) // 32-bit machines have less
-	return o, errors.Join(wrong...)
+	return o, errors.Join(append(wrong, given.Files("npy", files))...)
 }
 
 // opening is what Open knows on its way.

@@ -78,7 +78,7 @@ func (t *table) choose(r *file.Reader, names []string) error {
 	}
 	for _, name := range names {
 		if !slices.Contains(has, name) {
-			return &loader.OptionError{Option: "parquet: Columns", Value: name, Want: fmt.Sprintf("columns of %s, %q", t.file.Name(), has)}
+			return &loader.OptionError{Package: "parquet", Option: "Columns", Value: name, Want: fmt.Sprintf("columns of %s, %q", t.file.Name(), has)}
 		}
 	}
 	t.schema = arrow.NewSchema(fields, nil)

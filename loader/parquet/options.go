@@ -35,7 +35,7 @@ func (o Options) filled() (Options, error) {
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: "parquet: " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: "parquet", Option: option, Value: value, Want: want})
 		}
 	}
 	check(o.MaxBytes >= 0, "MaxBytes", o.MaxBytes, fmt.Sprintf("0 (%d) or more", defaultMax))

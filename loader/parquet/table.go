@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/ends"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -32,11 +33,8 @@ type Table struct {
 // each mistake in the options.
 func Open(ctx context.Context, files []source.Source, o Options) (*Table, error) {
 	o, err := o.filled()
-	if err != nil {
+	if err = errors.Join(err, given.Files("parquet", files)); err != nil {
 		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, &loader.OptionError{Option: "parquet: files", Value: "empty", Want: "one or more"}
 	}
 	t := &Table{options: o}
 	t.cache.limit = o.CacheBytes
@@ -66,7 +64,7 @@ func (t *Table) open(ctx context.Context, from source.Source) error {
 		return &source.FormatError{Format: "parquet", File: f.Name(), Offset: -1, Record: -1, Want: fmt.Sprintf("the columns of %s, %v", first.file.Name(), first.schema), Got: one.schema.String()}
 	}
 	if !t.ends.Add(one.groups[len(one.groups)-1]) {
-		return &loader.OptionError{Option: "parquet: files", Value: "too many rows", Want: "as many as an int counts"}
+		return &loader.OptionError{Package: "parquet", Option: "files", Value: "too many rows", Want: "as many as an int counts"}
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func ShardFromEnv(o EnvOptions) (Place, error) {
 		o.Lookup = os.LookupEnv
 	}
 	if o.Count < 0 || o.Replicas < 0 {
-		return Place{}, &loader.OptionError{Option: "ranks: EnvOptions", Value: fmt.Sprintf("Count %d, Replicas %d", o.Count, o.Replicas), Want: "0 or more of both"}
+		return Place{}, &loader.OptionError{Package: "ranks", Option: "EnvOptions", Value: fmt.Sprintf("Count %d, Replicas %d", o.Count, o.Replicas), Want: "0 or more of both"}
 	}
 	e := &environment{options: o}
 	var found []claim

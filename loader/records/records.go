@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -98,11 +99,10 @@ func newDataset(files []source.Source, fields []loader.Field, o Options) (*Datas
 	if o.Stride == 0 {
 		d.options.Stride = d.record
 	}
-	check(len(files) > 0, "files", "empty", "one or more")
 	check(d.record > 0, "fields", "all of them empty", "a record of one byte or more")
 	check(o.Header >= 0, "Header", o.Header, "0 (none) or more")
 	check(o.Stride == 0 || o.Stride >= d.record, "Stride", o.Stride, fmt.Sprintf("0 (one behind the other) or at least a record's %d bytes", d.record))
-	if err := errors.Join(wrong...); err != nil {
+	if err := errors.Join(append(wrong, given.Files("records", files))...); err != nil {
 		return nil, err
 	}
 	d.whole.New = func() any { b := make([]byte, d.record); return &b }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/columns"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -56,7 +57,7 @@ func Open(ctx context.Context, files []source.Source, o Options) (*Dataset, erro
 		d.files = append(d.files, f)
 		h, err := ReadHeader(ctx, f)
 		if err == nil {
-			if names == nil {
+			if len(names) == 0 {
 				names = h.names()
 			}
 			err = d.add(f, &h, names)
@@ -79,15 +80,12 @@ func Open(ctx context.Context, files []source.Source, o Options) (*Dataset, erro
 
 func (o Options) validate(files []source.Source) error {
 	var wrong []error
-	if len(files) == 0 {
-		wrong = append(wrong, &loader.OptionError{Option: "safetensors: files", Value: "empty", Want: "one or more"})
-	}
 	for i, name := range o.Tensors {
 		if slices.Contains(o.Tensors[:i], name) {
-			wrong = append(wrong, &loader.OptionError{Option: fmt.Sprintf("safetensors: Tensors[%d]", i), Value: fmt.Sprintf("%q again", name), Want: "each once"})
+			wrong = append(wrong, &loader.OptionError{Package: "safetensors", Option: fmt.Sprintf("Tensors[%d]", i), Value: fmt.Sprintf("%q again", name), Want: "each once"})
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(append(wrong, given.Files("safetensors", files))...)
 }
 
 // names are those of all tensors.

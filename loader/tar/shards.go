@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/ends"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/source"
 )
 
@@ -30,11 +31,8 @@ type Shards struct {
 // large, and a *loader.OptionError for each mistake in the options.
 func Open(ctx context.Context, files []source.Source, o Options) (*Shards, error) {
 	o, err := o.filled()
-	if err != nil {
+	if err = errors.Join(err, given.Files("tar", files)); err != nil {
 		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, &loader.OptionError{Option: "tar: files", Value: "empty", Want: "one or more"}
 	}
 	s := &Shards{}
 	s.scratch.New = func() any { return new(memory) }

@@ -26,7 +26,7 @@ const defaultBytes = 1 << 30
 func (o Options) filled() (Options, error) {
 	const most = math.MaxInt - frame
 	if o.MaxBytes < 0 || o.MaxBytes > most {
-		return o, &loader.OptionError{Option: "tfrecord: MaxBytes", Value: o.MaxBytes, Want: fmt.Sprintf("0 (%d) to %d", defaultBytes, most)}
+		return o, &loader.OptionError{Package: "tfrecord", Option: "MaxBytes", Value: o.MaxBytes, Want: fmt.Sprintf("0 (%d) to %d", defaultBytes, most)}
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultBytes

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/ends"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/unpack"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -39,11 +40,8 @@ type memory struct {
 // *loader.OptionError for each mistake in the options.
 func Open(ctx context.Context, files []source.Source, o Options) (*Records, error) {
 	o, err := o.filled()
-	if err != nil {
+	if err = errors.Join(err, given.Files("tfrecord", files)); err != nil {
 		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, &loader.OptionError{Option: "tfrecord: files", Value: "empty", Want: "one or more"}
 	}
 	r := &Records{options: o}
 	r.scratch.New = func() any { return new(memory) }

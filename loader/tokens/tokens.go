@@ -9,6 +9,7 @@ import (
 	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/loader/internal/ends"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/source"
 )
@@ -81,10 +82,9 @@ func (o Options) withDefaults(files []source.Source, length int) (Options, error
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: "tokens: " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: "tokens", Option: option, Value: value, Want: want})
 		}
 	}
-	check(len(files) > 0, "files", "empty", "one or more")
 	check(length >= 1 && length < math.MaxInt32, "length", length, fmt.Sprintf("1 to %d", math.MaxInt32-1))
 	check(o.DType == dtype.Invalid || integer(o.DType), "DType", o.DType, "0 (files have headers) or a type of integers")
 	check(o.Stride >= 0, "Stride", o.Stride, "0 (the length) or more")
@@ -92,7 +92,7 @@ func (o Options) withDefaults(files []source.Source, length int) (Options, error
 	if o.Stride == 0 {
 		o.Stride = length
 	}
-	return o, errors.Join(wrong...)
+	return o, errors.Join(append(wrong, given.Files("tokens", files))...)
 }
 
 func integer(t dtype.Type) bool { return t >= dtype.Uint8 && t <= dtype.Int64 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/internal/given"
 	"github.com/leat-go/leat/loader/internal/mix"
 	"github.com/leat-go/leat/loader/internal/permute"
 	"github.com/leat-go/leat/loader/source"
@@ -50,15 +51,11 @@ func New[T any](files []source.Source, o Options, open Opener[T]) stream.Stream[
 	var wrong []error
 	check := func(ok bool, option string, value any, want string) {
 		if !ok {
-			wrong = append(wrong, &loader.OptionError{Option: o.Format + ": " + option, Value: value, Want: want})
+			wrong = append(wrong, &loader.OptionError{Package: o.Format, Option: option, Value: value, Want: want})
 		}
 	}
-	check(len(files) > 0, "files", "empty", "one or more")
 	check(o.Shards >= 0 && o.Shards <= len(files), "Shards", o.Shards, fmt.Sprintf("0 (one for each file) to %d, the number of files", len(files)))
-	for i, f := range files {
-		check(f != nil, fmt.Sprintf("files[%d]", i), nil, "a Source")
-	}
-	if err := errors.Join(wrong...); err != nil {
+	if err := errors.Join(append(wrong, given.Files(o.Format, files))...); err != nil {
 		return stream.Failed[T](err)
 	}
 	return stream.Fingerprinted(stream.New(s.shards, s.openShard), s.fingerprint())
