@@ -97,7 +97,7 @@ func TestAutoIsAsFastAsTheBestFixedNumberOfWorkers(t *testing.T) {
 		return func(i int) time.Duration { return draw(rand.New(rand.NewPCG(uint64(i), 7))) }
 	}
 	for _, l := range []modelledLoad{
-		{name: "steady, waiting Reads", takes: always(5 * ms), batch: 32, slots: 16, batches: 8000, budget: loader.Budget{Workers: 100}},
+		{name: "steady, waiting Reads", takes: always(5 * ms), batch: 32, slots: 16, batches: 16000, budget: loader.Budget{Workers: 100}},
 		{name: "jittery", takes: random(func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * float64(5*ms)) }),
 			room: 100, batch: 32, slots: 16, batches: 6000},
 		{name: "bimodal", takes: random(func(r *rand.Rand) time.Duration {
@@ -114,7 +114,7 @@ func TestAutoIsAsFastAsTheBestFixedNumberOfWorkers(t *testing.T) {
 				return ms / 2
 			}
 			return 20 * ms
-		}, batch: 32, slots: 16, batches: 5000},
+		}, batch: 32, slots: 16, batches: 10000},
 	} {
 		t.Run(l.name, func(t *testing.T) {
 			best := time.Duration(1 << 62)

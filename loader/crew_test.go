@@ -72,11 +72,9 @@ func TestTheNextRunGoesOnWithAsManyWorkers(t *testing.T) {
 		}
 		first, last := pass(l, 500)
 		require.Equal(t, 32, first.Workers)
-		require.Equal(t, 100, last.Workers)
 		require.Equal(t, "kept: 100 workers read 20000 samples a second, 64 read 12800", last.Decisions[3].Reason)
-		first, last = pass(l, 50)
-		require.Equal(t, 100, first.Workers)
-		require.Equal(t, 100, last.Workers)
+		first, _ = pass(l, 50)
+		require.Equal(t, 100, first.Workers, "also if the last one ended in a trial")
 		parts, err := l.Divide(2)
 		require.NoError(t, err)
 		first, _ = pass(parts[0], 1)

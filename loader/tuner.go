@@ -39,10 +39,11 @@ type tuner struct {
 const (
 	// A sample takes this long at least, and until so many rows are read and as many as there
 	// are workers, apart from those on trial.
-	leastSample = 30 * time.Millisecond
+	leastSample = 100 * time.Millisecond
 	sampleRows  = 64
 	// A trial is decided by these numbers of samples: not before, unless the difference is
-	// great, and no later.
+	// great, and no later. Whatever else the machine does makes rates lower: so a low one
+	// alone ends no trial of more workers, unless it is very low twice.
 	fewSamples, mostSamples = 4, 32
 	great                   = 0.3
 
@@ -136,12 +137,14 @@ func (t *tuner) observe(at time.Duration, rate, starved, inRead float64) {
 		return
 	}
 	if t.changed(rate) {
-		if t.drifted++; t.drifted == 1 { // it may be chance
+		if t.drifted++; t.drifted == 1 {
 			t.rates = sampled{}
 			t.rates.add(rate)
+		}
+		if t.drifted < fewSamples { // it may be chance
 			return
 		}
-		t.search(at, firstFactor)
+		t.search(at)
 		t.rest = 0
 	} else if t.drifted > 0 {
 		t.drifted, t.rates = 0, t.base
@@ -157,7 +160,7 @@ func (t *tuner) observe(at time.Duration, rate, starved, inRead float64) {
 		t.up, t.down, t.factor = false, false, math.Sqrt(t.factor)
 		if t.factor < lastFactor {
 			t.rest = min(max(2*t.rest, restPerSearch*(at-t.begun)), max(longestRest, restPerSearch*(at-t.begun)))
-			t.search(at+t.rest, math.Sqrt(firstFactor))
+			t.search(at + t.rest)
 			return
 		}
 	}
@@ -170,7 +173,7 @@ func (t *tuner) observe(at time.Duration, rate, starved, inRead float64) {
 	if t.down = t.down || t.kept == 1; !t.down {
 		to := int(float64(t.kept) / t.factor)
 		if !used {
-			to = min(int(math.Ceil(1.25*inRead)), t.kept-1)
+			to = max(to, min(int(math.Ceil(1.25*inRead)), t.kept-1))
 		}
 		t.try(max(to, 1), fmt.Sprintf("a trial: fewer may read as much, since %.1f are in reads on average", inRead))
 	}
@@ -182,8 +185,8 @@ func (t *tuner) changed(rate float64) bool {
 }
 
 // search begins a search when a time has come.
-func (t *tuner) search(from time.Duration, factor float64) {
-	t.begun, t.until, t.factor = from, from, factor
+func (t *tuner) search(from time.Duration) {
+	t.begun, t.until, t.factor = from, from, firstFactor
 	t.up, t.down, t.drifted = false, false, 0
 }
 
@@ -225,8 +228,10 @@ func (t *tuner) outcome(times float64) (yes, known bool) {
 		known = true
 	case n >= fewSamples:
 		known = distance > 3*gain*math.Hypot(t.rates.doubt(), t.base.doubt())
-	default:
+	case gain >= times || t.workers < t.kept:
 		known = distance > great
+	default:
+		known = n == 2 && distance > 2*great
 	}
 	return gain >= times, known
 }

@@ -124,7 +124,7 @@ func TestTheTunerIsWithinFivePercentOfTheBestNumber(t *testing.T) {
 		{name: "consumer needs 100", rate: waits(5*ms, 1e9), latency: 5 * ms, consume: 20000, noise: 1, most: 1024},
 	} {
 		for seed := range uint64(2) {
-			rates, _, workers, decisions := tune(t, seed, max(time.Minute, 3000*l.latency, time.Duration(1e5/l.best()*1e9)), l)
+			rates, _, workers, decisions := tune(t, seed, max(time.Minute, 3000*l.latency, time.Duration(2e5/l.best()*1e9)), l)
 			t.Logf("%s: %.3f of the best, %d workers, %d decisions", l.name, rates[0]/l.best(), workers, len(decisions))
 			require.GreaterOrEqual(t, rates[0], 0.95*l.best(), "%s: %v", l.name, decisions)
 		}
