@@ -93,7 +93,8 @@ type Options struct {
 	// are spend their time in reads, and fewer if they may read as much; what was decided, and
 	// why, is in Stats. Where reads compute rather than wait for a disk or a network, only
 	// Budget.Cores workers always go on. The others pause when they have waited for a
-	// processor for 100 µs, and go on when processors are free. So the training loop and the
+	// processor for 100 µs, or with slow samples an eighth of what one takes, at most 2 ms,
+	// and go on when processors are free. So the training loop and the
 	// goroutines that wait for the device find a processor, and none is unused. Any other
 	// number is used as it is.
 	Workers int

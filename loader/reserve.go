@@ -14,9 +14,10 @@ import (
 // many workers as the core budget says always read. Beyond them, one that had to wait for a
 // processor stands aside, and is called back when there is room again.
 const (
-	// crowded is how long a worker of the reserve waits for a processor at most: no
-	// longer does the consumer, then, apart from the end of a sample.
-	crowded = 2 * claimTime
+	// crowded is how long a worker beyond the base waits for a processor at most, and
+	// mostCrowded with slow samples: no longer does the consumer, then, apart from the end
+	// of a sample.
+	crowded, mostCrowded = 2 * claimTime, 2 * time.Millisecond
 	// A call comes after a pause, which grows as long as who is called finds no room.
 	shortPause, longPause = 5 * time.Millisecond, 160 * time.Millisecond
 )
@@ -53,7 +54,7 @@ func (r *reserve) yield(w *worker) {
 	began := time.Now()
 	runtime.Gosched()
 	switch now := time.Now(); {
-	case now.Sub(began) <= crowded:
+	case now.Sub(began) <= bearable(w.ended.Sub(w.began)):
 		if r.aside.Load() > 0 && w.run.lineup.any() {
 			r.call(now)
 		}
@@ -61,6 +62,12 @@ func (r *reserve) yield(w *worker) {
 		r.standAside(now)
 	}
 }
+
+// bearable is how long a worker whose claim took so long waits for a processor before it
+// stands aside: crowded, and more where that is little beside the claim. Reads that compute
+// so long make each other wait longer than that; for reads that wait it is other programs'
+// doing, and no reason to read less.
+func bearable(took time.Duration) time.Duration { return max(crowded, min(took/8, mostCrowded)) }
 
 // standAside waits to be called, if enough others go on.
 func (r *reserve) standAside(now time.Time) {

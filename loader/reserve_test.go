@@ -117,3 +117,14 @@ func TestWorkersStandAsideWhereProcessorsAreFull(t *testing.T) {
 		require.NoError(t, run.Close())
 	}
 }
+
+// A short wait for a processor beside a long read makes nobody stand aside, and no wait is
+// borne that the consumer would notice.
+func TestAWaitForAProcessorIsSetAgainstTheRead(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: crowded, 50 * time.Microsecond: crowded, 800 * time.Microsecond: crowded,
+		5 * time.Millisecond: 625 * time.Microsecond, time.Second: 2 * time.Millisecond,
+	} {
+		require.Equal(t, want, bearable(took), "%v", took)
+	}
+}
