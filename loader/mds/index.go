@@ -2,6 +2,7 @@ package mds
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,8 @@ func (d *folder) check(i int, names map[string]bool) (field, want, got string) {
 		return ".version", "2", fmt.Sprint(s.Version)
 	case len(s.Names) == 0 || len(s.Names) != len(s.Encodings) || len(s.Names) != len(s.Sizes):
 		return "", "as many names of columns as encodings and sizes", fmt.Sprintf("%d, %d and %d", len(s.Names), len(s.Encodings), len(s.Sizes))
+	case s.Raw.Bytes > math.MaxUint32:
+		return ".raw_data.bytes", fmt.Sprintf("at most the %d that an offset reaches", uint32(math.MaxUint32)), fmt.Sprint(s.Raw.Bytes)
 	case s.Samples < 0 || s.Raw.Bytes < 0 || s.Samples > (s.Raw.Bytes-8)/4:
 		return ".samples", fmt.Sprintf("what %d bytes have room for", s.Raw.Bytes), fmt.Sprint(s.Samples)
 	}
@@ -161,31 +164,37 @@ func (d *folder) exists(ctx context.Context, s *shardInfo) (bool, error) {
 	return err == nil, err
 }
 
-// offsets checks the beginning of a shard: b has 4 bytes for the number of samples and 4 for each
-// offset. It returns where the samples begin and, last, where they end.
-func (s *shardInfo) offsets(file string, b []byte) ([]uint32, error) {
-	wrong := func(at int, want, got string) error {
-		return &source.FormatError{Format: "mds", File: file, Offset: int64(at), Record: -1, Want: want, Got: got}
+// offsets reads and checks the beginning of a shard: 4 bytes for the number of samples and 4 for
+// each offset. It returns where the samples begin and, last, where they end. read fills p with
+// what comes next. Memory follows the offsets that are right: the index can state any number.
+func (s *shardInfo) offsets(file string, read func(p []byte) error) ([]uint32, error) {
+	wrong := func(at int64, want, got string) error {
+		return &source.FormatError{Format: "mds", File: file, Offset: at, Record: -1, Want: want, Got: got}
 	}
-	word := func(i int) uint32 {
-		return uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24
-	}
-	if n := word(0); int64(n) != s.Samples {
-		return nil, wrong(0, fmt.Sprintf("%d samples, as the index has", s.Samples), fmt.Sprint(n))
-	}
-	out := make([]uint32, s.Samples+1)
-	before := int64(len(b))
-	for i := range out {
-		if out[i] = word(i + 1); int64(out[i]) < before || int64(out[i]) > s.Raw.Bytes {
-			return nil, wrong(4*(i+1), fmt.Sprintf("an offset from %d to %d", before, s.Raw.Bytes), fmt.Sprint(out[i]))
+	words := s.Samples + 2
+	piece := make([]byte, 4*min(words, 1<<16))
+	var out []uint32
+	before := 4 * words
+	for at := int64(0); at < words; {
+		b := piece[:4*min(words-at, 1<<16)]
+		if err := read(b); err != nil {
+			return nil, err
 		}
-		before = int64(out[i])
+		for ; len(b) > 0; b, at = b[4:], at+1 {
+			word := binary.LittleEndian.Uint32(b)
+			switch {
+			case at == 0 && int64(word) != s.Samples:
+				return nil, wrong(0, fmt.Sprintf("%d samples, as the index has", s.Samples), fmt.Sprint(word))
+			case at == 0:
+				continue
+			case int64(word) < before || int64(word) > s.Raw.Bytes:
+				return nil, wrong(4*at, fmt.Sprintf("an offset from %d to %d", before, s.Raw.Bytes), fmt.Sprint(word))
+			}
+			out, before = append(out, word), int64(word)
+		}
 	}
 	if before != s.Raw.Bytes {
-		return nil, wrong(len(b)-4, fmt.Sprintf("the end of the shard, %d", s.Raw.Bytes), fmt.Sprint(before))
+		return nil, wrong(4*(words-1), fmt.Sprintf("the end of the shard, %d", s.Raw.Bytes), fmt.Sprint(before))
 	}
 	return out, nil
 }
-
-// head is how many bytes offsets needs. A folder of a 32-bit machine has no larger ones.
-func (s *shardInfo) head() int64 { return min(4*(s.Samples+2), math.MaxInt) }

@@ -11,10 +11,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leat-go/leat/dtype"
@@ -174,17 +176,18 @@ func shard(index map[string]any, i int) map[string]any {
 func TestIndexes(t *testing.T) {
 	raw := func(index map[string]any) map[string]any { return shard(index, 1)["raw_data"].(map[string]any) }
 	for want, change := range map[string]func(map[string]any){
-		"version: want 2, got 1":                                  func(x map[string]any) { x["version"] = 1 },
-		"shards: want one shard or more, got none":                func(x map[string]any) { x["shards"] = []any{} },
-		`shards[1].format: want mds, got "json"`:                  func(x map[string]any) { shard(x, 1)["format"] = "json" },
-		"shards[1].version: want 2, got 1":                        func(x map[string]any) { shard(x, 1)["version"] = 1 },
-		"shards[1].samples: want what 808 bytes":                  func(x map[string]any) { shard(x, 1)["samples"] = 201 },
-		"got -1":                                                  func(x map[string]any) { shard(x, 1)["samples"] = -1 },
+		"version: want 2, got 1":                                func(x map[string]any) { x["version"] = 1 },
+		"shards: want one shard or more, got none":              func(x map[string]any) { x["shards"] = []any{} },
+		`shards[1].format: want mds, got "json"`:                func(x map[string]any) { shard(x, 1)["format"] = "json" },
+		"shards[1].version: want 2, got 1":                      func(x map[string]any) { shard(x, 1)["version"] = 1 },
+		"shards[1].samples: want what 808 bytes":                func(x map[string]any) { shard(x, 1)["samples"] = 201 },
+		"shards[1].raw_data.bytes: want at most the 4294967295": func(x map[string]any) { raw(x)["bytes"] = int64(1) << 32 },
+		"got -1": func(x map[string]any) { shard(x, 1)["samples"] = -1 },
 		"want 807 bytes, as the index has, got 808":               func(x map[string]any) { raw(x)["bytes"] = 807 },
 		"at byte 0: want 3 samples, as the index has, got 2":      func(x map[string]any) { shard(x, 1)["samples"] = 3 },
 		`shards[1].basename: want a file in the folder, got "../`: func(x map[string]any) { raw(x)["basename"] = "../plain/shard.00001.mds" },
-		`got "/etc/passwd"`:                                       func(x map[string]any) { raw(x)["basename"] = "/etc/passwd" },
-		`shards[1].basename: want a file in the folder, got ""`:   func(x map[string]any) { raw(x)["basename"] = "" },
+		`got "/etc/passwd"`: func(x map[string]any) { raw(x)["basename"] = "/etc/passwd" },
+		`shards[1].basename: want a file in the folder, got ""`: func(x map[string]any) { raw(x)["basename"] = "" },
 		"shards[1].basename: want each file once, got shard.00000.mds": func(x map[string]any) {
 			raw(x)["basename"] = "shard.00000.mds"
 		},
@@ -248,6 +251,45 @@ func TestOffsets(t *testing.T) {
 			break
 		}
 	}
+}
+
+// Neither a large file without contents nor a small one that is decompressed to as much is
+// believed: memory is taken for offsets that are right.
+func TestMemoryFollowsOffsets(t *testing.T) {
+	const size, samples = 1 << 30, 1<<28 - 3
+	path := t.TempDir()
+	count := binary.LittleEndian.AppendUint32(nil, samples)
+	require.NoError(t, os.WriteFile(filepath.Join(path, "a.mds"), count, 0o600))
+	require.NoError(t, os.Truncate(filepath.Join(path, "a.mds"), size))
+	var zipped bytes.Buffer
+	z, err := zstd.NewWriter(&zipped)
+	require.NoError(t, err)
+	_, err = z.Write(append(count, make([]byte, 64<<20)...))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(path, "b.mds.zstd"), zipped.Bytes(), 0o600))
+	write := func(plain, zip string) {
+		index := map[string]any{"version": 2, "shards": []any{map[string]any{
+			"format": "mds", "version": 2, "samples": samples, "column_names": []string{"n"}, "column_encodings": []string{"int8"}, "column_sizes": []int{1},
+			"raw_data": map[string]any{"basename": plain, "bytes": size}, "zip_data": map[string]any{"basename": zip, "bytes": 1},
+		}}}
+		text, err := json.Marshal(index)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(path, "index.json"), text, 0o600))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const want = "at byte 4: want an offset from 1073741820 to 1073741824, got 0"
+	write("a.mds", "a.mds.zstd")
+	_, err = mds.Open(t.Context(), path, mds.Options{})
+	require.ErrorContains(t, err, want)
+	write("b.mds", "b.mds.zstd")
+	for _, err := range mds.NewStream(t.Context(), path, mds.Options{}).Items(t.Context(), loader.Pass{}, 0) {
+		require.ErrorContains(t, err, want)
+		break
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20))
 }
 
 // A sample whose sizes don't fit costs that sample only.

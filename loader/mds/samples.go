@@ -90,11 +90,11 @@ func (s *Samples) open(ctx context.Context, pool *source.Pool, info *shardInfo, 
 	if f.Size() != info.Raw.Bytes {
 		return &source.FormatError{Format: "mds", File: f.Name(), Offset: -1, Record: -1, Want: fmt.Sprintf("%d bytes, as the index has", info.Raw.Bytes), Got: fmt.Sprint(f.Size())}
 	}
-	head := make([]byte, info.head())
-	if err := source.ReadFull(ctx, f, head, 0); err != nil {
-		return err
-	}
-	offsets, err := info.offsets(f.Name(), head)
+	at := int64(0)
+	offsets, err := info.offsets(f.Name(), func(p []byte) error {
+		at += int64(len(p))
+		return source.ReadFull(ctx, f, p, at-int64(len(p)))
+	})
 	if err != nil {
 		return err
 	}

@@ -99,11 +99,14 @@ func (s *scanner) begin(ctx context.Context, info *shardInfo) error {
 	if size := s.in.Size(); !zipped && size != info.Raw.Bytes {
 		return s.failure(fmt.Sprintf("a shard of %d bytes, plain or compressed by zstd or gzip", info.Raw.Bytes), fmt.Sprintf("%d bytes", size))
 	}
-	head, err := s.in.Append(ctx, nil, info.head())
+	var err error
+	s.offsets, err = info.offsets(s.in.Name(), func(p []byte) error {
+		if _, err := s.in.Full(ctx, p); err != nil {
+			return s.failed(err, "the offsets of all samples")
+		}
+		return nil
+	})
 	if err != nil {
-		return s.failed(err, "the offsets of all samples")
-	}
-	if s.offsets, err = info.offsets(s.in.Name(), head); err != nil {
 		return err
 	}
 	if s.record > info.Samples {
