@@ -6,6 +6,10 @@
 //	go run ./examples/train -batch 128 -graph
 //	go run ./examples/train -devices cuda:0,cuda:1
 //	go run ./examples/train -epochs 50 -http localhost:6060
+//	go run ./examples/train -checkpoint mnist.state -checkpoint-every 100 -resume
+//
+// A run that was killed goes on from the newest checkpoint, with other workers and another
+// depth too, and ends with the losses of one that was not.
 package main
 
 import (
@@ -20,6 +24,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/leat-go/leat/examples/internal/checkpoint"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -44,6 +49,7 @@ type config struct {
 	ceiling      bool
 	batchSize    int
 	parts        int
+	checkpoint   checkpoint.Options
 	loader       loader.Options
 	prefetch     prefetch.Options
 }
@@ -67,6 +73,7 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.http, "http", "", "serve a page that shows the pipelines at this `address`, as in localhost:6060")
 	f.BoolVar(&c.ceiling, "ceiling", false, "measure at the end how fast the steps are with data for free")
 	f.BoolVar(&c.json, "json", false, "print a last line of JSON")
+	c.checkpoint.Define(f)
 	f.SetOutput(io.Discard) // errors are the caller's to print, once
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		f.SetOutput(os.Stdout)
@@ -97,6 +104,10 @@ func parse(args []string) (config, error) {
 	if c.devices != "" && (c.trace != "" || c.http != "" || c.ceiling) {
 		errs = append(errs, errors.New("-devices goes with none of -trace, -http and -ceiling"))
 	}
+	if c.devices != "" && c.checkpoint.Path != "" {
+		errs = append(errs, errors.New("-checkpoint is for one device, without -devices"))
+	}
+	errs = append(errs, c.checkpoint.Validate())
 	if c.devices == "" && c.parts != 0 {
 		errs = append(errs, errors.New("-parts is for -devices"))
 	}

@@ -62,6 +62,9 @@ type training struct {
 
 	data      loader.Dataset // of training samples
 	transform *prefetch.Transform
+
+	saving    saving
+	afterStep func() // of tests
 }
 
 func newTraining(ctx context.Context, c config) (t *training, err error) {
@@ -106,6 +109,10 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 		return t, err
 	}
 	t.onClose(t.pf.Close)
+	model, err := t.resume(c.checkpoint)
+	if err != nil {
+		return t, err
+	}
 	if err := t.pf.Start(ctx); err != nil { // it reads the first batches while the rest is made
 		return t, err
 	}
@@ -122,6 +129,9 @@ func newTraining(ctx context.Context, c config) (t *training, err error) {
 		return t, err
 	}
 	t.onClose(t.net.Close)
+	if err := t.restore(ctx, model); err != nil {
+		return t, err
+	}
 	if c.graph {
 		if t.step, err = capture.New[nn.Scalars](t.pf, t.submit, capture.Options{}); err != nil {
 			return t, err
@@ -154,8 +164,7 @@ func (t *training) close() error {
 // train is the loop over the epochs, each followed by an evaluation.
 func (t *training) train(ctx context.Context) (summary, error) {
 	start := time.Now()
-	var losses, epochSeconds []float64
-	var tested nn.Report
+	var epochSeconds []float64
 	for epoch, batches := range t.pf.Epochs(ctx) {
 		from := time.Now()
 		trained, err := t.epoch(ctx, epoch, batches)
@@ -163,11 +172,16 @@ func (t *training) train(ctx context.Context) (summary, error) {
 			return summary{}, err
 		}
 		took := time.Since(from).Seconds()
-		if tested, err = t.evaluate(ctx); err != nil {
+		tested, err := t.evaluate(ctx)
+		if err != nil {
 			return summary{}, err
 		}
 		fmt.Printf("epoch %d: loss %.5f, test accuracy %.2f%%, %.3f s of training\n", epoch+1, trained.Loss, 100*tested.Accuracy, took)
-		losses, epochSeconds = append(losses, trained.Loss), append(epochSeconds, took)
+		epochSeconds = append(epochSeconds, took)
+		t.saving.Losses, t.saving.Accuracy = append(t.saving.Losses, trained.Loss), tested.Accuracy
+		if err := t.epochEnded(ctx); err != nil {
+			return summary{}, err
+		}
 	}
 	seconds := time.Since(start).Seconds()
 	stats, plan := t.pf.Stats(), t.pf.Plan()
@@ -177,7 +191,7 @@ func (t *training) train(ctx context.Context) (summary, error) {
 	}
 	return summary{
 		Device: t.dev.Name(), Epochs: plan.Epochs, Samples: stats.Samples,
-		Accuracy: tested.Accuracy, Loss: losses[len(losses)-1], Losses: losses,
+		Accuracy: t.saving.Accuracy, Loss: t.saving.Losses[len(t.saving.Losses)-1], Losses: t.saving.Losses,
 		Seconds: seconds, SamplesPerSecond: float64(stats.Samples) / seconds, EpochSeconds: epochSeconds,
 		WaitProducerSeconds: stats.WaitProducer.Seconds(), WaitCopySeconds: stats.WaitCopy.Seconds(),
 		WaitSlotSeconds: stats.WaitSlot.Seconds(),
@@ -202,6 +216,12 @@ func (t *training) epoch(ctx context.Context, epoch int, batches iter.Seq2[prefe
 		}
 		if err := t.learn(batch); err != nil {
 			return nn.Report{}, err
+		}
+		if err := t.stepEnded(ctx, batch); err != nil {
+			return nn.Report{}, err
+		}
+		if t.afterStep != nil {
+			t.afterStep()
 		}
 		if err := t.losses.Push(batch.Stream(), t.net.Loss()); err != nil {
 			return nn.Report{}, err
