@@ -26,12 +26,13 @@ const fits = "document.documentElement.scrollWidth <= document.documentElement.c
 func TestThePageInABrowser(t *testing.T) {
 	b := browser.Open(t)
 	slow := onDevice(t, data{2 * time.Millisecond}, loader.Options{Workers: 2, Shuffle: true, Seed: 7}, observe.NewRecorder(observe.Options{}))
-	plain := onHost(t, data{}, loader.Options{Workers: 1}, prefetch.Options{})
+	// Its loop waits for reads that wait, so that the number of workers is soon changed.
+	plain := onHost(t, data{20 * time.Millisecond}, loader.Options{}, prefetch.Options{})
 	page := ui.New(ui.Options{})
 	page.Show("train <b>&amp;", slow) // a name is text
 	page.Show("validation", plain)
 	train(t, slow, 5*time.Millisecond)
-	train(t, plain, 20*time.Millisecond)
+	train(t, plain, 0)
 	url := serve(t, page)
 	for _, s := range browser.Screens {
 		name := fmt.Sprintf("%d-dark=%v", s.Width, s.Dark)
@@ -49,6 +50,9 @@ func TestThePageInABrowser(t *testing.T) {
 		require.Equal(t, "reading", b.Value(`document.querySelector(".stages li.slow b").textContent`), "two workers are too few")
 		require.Contains(t, b.Value(`document.querySelector(".parts").textContent`), "producers")
 		require.Contains(t, b.Value(`document.querySelectorAll(".timeline")[1].textContent`), "observe.Recorder")
+		b.Await(`document.querySelector(".decisions li")`)
+		require.Regexp(t, `workers: \d+ → \d+\. a trial: `, b.Value(`document.querySelectorAll(".decisions")[1].textContent`))
+		require.Equal(t, true, b.Value(`document.querySelector(".tuned").hidden`), "the first has a fixed number of workers")
 		b.Picture(name, true)
 
 		// By keyboard: to the button first, which stops the figures and lets them go on.

@@ -120,7 +120,7 @@ func serve(t *testing.T, p *ui.Page) string {
 }
 
 // get is the answer to a request.
-func get(t *testing.T, h http.Handler, path string) (*http.Response, string) {
+func get(t testing.TB, h http.Handler, path string) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequest("GET", "http://localhost:6060/debug/leat/"+path, nil)
 	w := httptest.NewRecorder()

@@ -36,8 +36,6 @@ function duration(s) {
 	return `${(s * 1e9).toFixed(0)} ns`;
 }
 
-const one = { workers: "worker", batches: "batch" };
-
 const percent = (share) => `${(100 * share).toFixed(share > .995 && share < 1 ? 1 : 0)}%`;
 
 // pairs fills a list of names and values.
@@ -95,7 +93,11 @@ function showStages(c, p) {
 		name.textContent = s.name;
 		meter.max = s.room || 1;
 		meter.value = s.holds;
-		const text = s.unit === "busy" ? `busy ${percent(s.holds)}` : `${s.holds.toFixed(1)} of ${number(s.room)} ${s.room === 1 ? one[s.unit] : s.unit}`;
+		const text = {
+			busy: `busy ${percent(s.holds)}`,
+			workers: `${s.holds.toFixed(1)} at work, of ${number(s.room)} now`, // there may have been more before
+			batches: `${s.holds.toFixed(1)} of ${number(s.room)} ${s.room === 1 ? "batch" : "batches"}`,
+		}[s.unit];
 		holds.textContent = text;
 		meter.setAttribute("aria-label", `${s.name}: ${text}`);
 		note.textContent = (s.slow ? "waited for most. " : "") + (s.note || "");
