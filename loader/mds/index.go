@@ -122,15 +122,16 @@ func (d *folder) check(i int, names map[string]bool) (field, want, got string) {
 		names[f.Name] = true
 	}
 	var columns []Column
+	there := make(map[string]bool)
 	for k, name := range s.Names {
 		c, want, got := newColumn(name, s.Encodings[k], s.Sizes[k])
 		if want != "" {
 			return "." + name, want, got
 		}
-		if slices.ContainsFunc(columns, func(c Column) bool { return c.Name == name }) {
+		if there[name] {
 			return "." + name, "each column once", "another"
 		}
-		columns = append(columns, c)
+		there[name], columns = true, append(columns, c)
 	}
 	if i == 0 {
 		d.columns = columns

@@ -98,10 +98,14 @@ func (h *Header) names() (names []string) {
 
 // add adds the samples of a file.
 func (d *Dataset) add(f source.File, h *Header, names []string) error {
+	places := make(map[string]int, len(h.Tensors)) // a header may have a million
+	for i := range h.Tensors {
+		places[h.Tensors[i].Name] = i
+	}
 	var arrays []columns.Array
 	for _, name := range names {
-		i := slices.IndexFunc(h.Tensors, func(t Tensor) bool { return t.Name == name })
-		if i < 0 {
+		i, ok := places[name]
+		if !ok {
 			return wrong(f, -1, "", fmt.Sprintf("a tensor %q", name), fmt.Sprintf("%q", h.names()))
 		}
 		t := &h.Tensors[i]

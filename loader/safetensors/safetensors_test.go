@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -203,4 +204,26 @@ func FuzzOpen(f *testing.F) {
 			require.NotEmpty(t, format.Got)
 		}
 	})
+}
+
+// Features of many layers are found among each other, in the order of the header, and those that
+// are asked for alone.
+func TestManyTensors(t *testing.T) {
+	const n = 10_000
+	var header strings.Builder
+	for i := range n {
+		fmt.Fprintf(&header, `,"t%d":{"dtype":"U8","shape":[2],"data_offsets":[%d,%d]}`, i, 2*i, 2*i+2)
+	}
+	files := in("{"+header.String()[1:]+"}", 2*n)
+	for _, none := range [][]string{nil, {}} {
+		d, err := safetensors.Open(t.Context(), files, safetensors.Options{Tensors: none})
+		require.NoError(t, err)
+		require.Len(t, d.Fields(), n)
+		require.Equal(t, "t9999 uint8", d.Fields()[n-1].String())
+		require.NoError(t, d.Close())
+	}
+	d, err := safetensors.Open(t.Context(), files, safetensors.Options{Tensors: []string{"t7000", "t3"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"t7000 uint8", "t3 uint8"}, fields(d))
+	require.NoError(t, d.Close())
 }
