@@ -44,8 +44,6 @@ const (
 	Transforming Bottleneck = "transform"
 	// HeldSlots: the user holds all slots.
 	HeldSlots Bottleneck = "held slots"
-	// Imbalance: the devices of a group take unequally long for their parts of a step.
-	Imbalance Bottleneck = "imbalance"
 )
 
 // An Explanation says in plain sentences what a pipeline's pace is made by.

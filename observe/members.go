@@ -1,6 +1,10 @@
 package observe
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/leat-go/leat/observe/journal"
+)
 
 // members are the Recorders of a group's devices.
 type members struct {
@@ -8,9 +12,9 @@ type members struct {
 	all []*Recorder
 }
 
-// Member is the Recorder of the i-th device of a group, with the options of r. It is always
-// the same one.
-func (r *Recorder) Member(i int) *Recorder {
+// Member implements journal.Grouped: it is the Recorder of the i-th device of a group, with
+// the options of r, and always the same one. Its Timeline is of that device.
+func (r *Recorder) Member(i int) journal.Recorder {
 	m := &r.members
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,8 +30,10 @@ type Snapshot struct {
 
 // Take takes a Snapshot of a pipeline. Without a *Recorder in its Options there are Plan and
 // Stats alone. Any goroutine may call it at any time.
-func Take(pf *prefetch.Prefetcher) *Snapshot {
-	s := &Snapshot{Taken: time.Now(), Cores: runtime.GOMAXPROCS(0), Plan: pf.Plan(), Stats: pf.Stats()}
+func Take(pf *prefetch.Prefetcher) *Snapshot { return take(pf.Plan(), pf.Stats()) }
+
+func take(plan prefetch.Plan, stats prefetch.Stats) *Snapshot {
+	s := &Snapshot{Taken: time.Now(), Cores: runtime.GOMAXPROCS(0), Plan: plan, Stats: stats}
 	if r, ok := s.Plan.Options.Recorder.(*Recorder); ok {
 		r.fill(s)
 	}

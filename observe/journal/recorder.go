@@ -25,6 +25,14 @@ type Recorder interface {
 	Download(Download)
 }
 
+// Grouped is a Recorder for several pipelines that make each step together: what package
+// prefetch/group is given. Each of them is told to a Recorder of its own.
+type Grouped interface {
+	Recorder
+	// Member is the Recorder of the i-th pipeline.
+	Member(i int) Recorder
+}
+
 // A Role is what a goroutine of a pipeline does.
 type Role string
 

@@ -10,6 +10,7 @@ import (
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/hold"
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/observe/journal"
 	"github.com/leat-go/leat/prefetch"
 )
 
@@ -68,7 +69,11 @@ func New(streams []*device.Stream, ld *loader.Loader, o prefetch.Options) (*Grou
 func newMembers(streams []*device.Stream, parts []*loader.Loader, o prefetch.Options) (members []*prefetch.Prefetcher, names []string, err error) {
 	for i, s := range streams {
 		names = append(names, nameOf(s.Device()))
-		pf, err := prefetch.New(s, parts[i], divide(o, i, len(streams), parts[i].Layout().Size()))
+		each := divide(o, i, len(streams), parts[i].Layout().Size())
+		if r, ok := o.Recorder.(journal.Grouped); ok {
+			each.Recorder = r.Member(i)
+		}
+		pf, err := prefetch.New(s, parts[i], each)
 		if err != nil {
 			return nil, nil, joined(at(names, i, err), closeMembers(members, names))
 		}
