@@ -411,7 +411,8 @@ func TestASecondNextIsBusyAtOnce(t *testing.T) {
 	})
 }
 
-// A Next that waits for a Quiesce waits no longer than its context.
+// A Next that waits for a Quiesce waits no longer than its context, and not at all where its
+// Reader is being closed.
 func TestNextBesideQuiesceEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 40, width: 8}, adversarial(time.Hour), 2, plain, prefetch.Options{BatchesPerCopy: 1})
@@ -434,9 +435,16 @@ func TestNextBesideQuiesceEndsWithItsContext(t *testing.T) {
 		_, err = rd.Next(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(start))
+		closed := make(chan error)
+		go func() { closed <- rd.Close() }()
+		synctest.Wait()
+		start = time.Now()
+		_, err = rd.Next(t.Context())
+		require.ErrorIs(t, err, prefetch.ErrClosed)
+		require.Zero(t, time.Since(start))
+		require.NoError(t, <-closed)
 		<-done
 		require.NoError(t, quiet)
-		require.NoError(t, rd.Close())
 		r.close()
 	})
 }

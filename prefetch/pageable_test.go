@@ -137,3 +137,62 @@ func TestACopyFromPageableMemoryKeepsTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// With a Transform behind copies that block their caller, a wait for both knows which of
+// them it is that takes so long: a Transform that does not return is no copy, and a copy that
+// outlasts the Transform's grace does not end the wait.
+func TestATransformBehindPageableCopies(t *testing.T) {
+	link := cpu.Link{BytesPerSecond: 1e9}
+	for _, stuck := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			data, goOn := canary{n: 40, width: 8}, make(chan struct{})
+			po := prefetch.Options{Depth: 5, CloseTimeout: time.Minute, Memory: prefetch.Memory{Pageable: true}, Transform: passOn(cpuSpin, 0, data)}
+			if stuck {
+				po.CloseTimeout, po.Transform = 100*time.Millisecond, stuckTransform(data, goOn)
+			}
+			ld, err := loader.New(data, 2, graceful)
+			require.NoError(t, err)
+			drv, err := cpu.New(cpu.Options{PinnedBytes: 1, Model: &cpu.Model{ComputeEngines: 2, H2D: link, D2H: link, Pageable: link}})
+			require.NoError(t, err)
+			tap := devicetest.NewTap(drv)
+			dev := device.New(tap)
+			compute, err := dev.NewStream(device.StreamOptions{})
+			require.NoError(t, err)
+			pf, err := prefetch.New(compute, ld, po)
+			require.NoError(t, err)
+			rd, err := pf.Open(t.Context())
+			require.NoError(t, err)
+			var held prefetch.Batch
+			for n := range 4 {
+				b, err := rd.Next(t.Context())
+				require.NoError(t, err)
+				if n == 0 && !stuck {
+					require.NoError(t, compute.Launch(cpu.Busy(10*time.Second)))
+				}
+				if held = b; n < 3 {
+					b.Release()
+				}
+			}
+			time.Sleep(time.Second / 2)
+			start := time.Now()
+			err = pf.Quiesce(t.Context())
+			if stuck {
+				require.ErrorAs(t, err, new(*loader.StuckError))
+				require.Equal(t, time.Second, time.Since(start))
+				close(goOn)
+				held.Release()
+			} else {
+				require.NoError(t, err)
+				require.Greater(t, time.Since(start), time.Second)
+				held.Release() // the uploader has a slot again
+				calls := tap.Calls()
+				time.Sleep(time.Minute)
+				require.Equal(t, calls, tap.Calls())
+			}
+			require.NoError(t, rd.Close())
+			require.NoError(t, pf.Close())
+			require.NoError(t, compute.Close())
+			require.NoError(t, dev.Close())
+		})
+	}
+}

@@ -52,6 +52,16 @@ func TestQuiescedNothingCallsTheDevice(t *testing.T) {
 	}
 }
 
+// Before anything has begun there is nothing to bring to rest.
+func TestQuiesceBeforeTheFirstBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, canary{n: 40, width: 8}, cpu.Options{}, 2, plain, prefetch.Options{Streams: prefetch.Streams{Compute: 2}})
+		require.NoError(t, r.pf.Quiesce(t.Context()))
+		require.NoError(t, r.epochs(1, 0))
+		r.close()
+	})
+}
+
 func TestQuiesceIsBusyDuringAMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, canary{n: 20, width: 8}, adversarial(time.Millisecond), 2, plain, prefetch.Options{})
@@ -173,6 +183,30 @@ func TestASeekThatFailsChangesNothing(t *testing.T) {
 			n++
 		}
 		require.Equal(t, 2, n)
+		r.close()
+	})
+}
+
+// Where there is no such place, what was read ahead for the present one is kept.
+func TestASeekToNowhereGivesNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data, count := costly(40, time.Millisecond)
+		r := newRig(t, data, adversarial(time.Millisecond), 2, loader.Options{Workers: 1, Epochs: 1}, prefetch.Options{})
+		n := 0
+		for range 2 {
+			for b, err := range r.pf.Batches(t.Context()) {
+				require.NoError(t, err)
+				require.Equal(t, n, b.Position().Batch)
+				if n++; n == 5 {
+					break
+				}
+			}
+			time.Sleep(time.Second) // more are read
+			require.Error(t, r.pf.Seek(0, -1))
+			require.Error(t, r.pf.Seek(7, 0))
+		}
+		require.Equal(t, 20, n)
+		count.exactly(t, 1)
 		r.close()
 	})
 }

@@ -57,7 +57,13 @@ func TestATransformThatDoesNotReturnIsReported(t *testing.T) {
 		}
 		require.ErrorAs(t, r.pf.Seek(0, 0), &stuck)
 		require.Equal(t, state, r.pf.State(), "a Seek that failed changes nothing")
+		require.ErrorAs(t, r.pf.Start(t.Context()), &stuck, "as long as it lasts")
 		close(goOn)
+		synctest.Wait()
+		uploads := r.pf.Stats().Uploads
+		require.NoError(t, r.pf.Start(t.Context()))
+		synctest.Wait()
+		require.Greater(t, r.pf.Stats().Uploads, uploads)
 		for b, err := range r.pf.Batches(t.Context()) {
 			require.NoError(t, err, "once it has returned all goes on")
 			require.Equal(t, n, b.Position().Batch)
