@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/observe"
 	"github.com/leat-go/leat/prefetch"
 )
@@ -40,7 +41,8 @@ type Page struct {
 // shown is a pipeline on a page.
 type shown struct {
 	name   string
-	pf     *prefetch.Prefetcher
+	take   func() *observe.Snapshot
+	state  func() loader.State
 	window *window
 }
 
@@ -65,7 +67,11 @@ func Handler(pipelines ...*prefetch.Prefetcher) *Page {
 // Show adds a pipeline under a name. One that has the name already makes room for it. The Page
 // borrows pf until Hide; pf may be closed before.
 func (p *Page) Show(name string, pf *prefetch.Prefetcher) {
-	s := &shown{name: name, pf: pf, window: newWindow(func() *observe.Snapshot { return observe.Take(pf) })}
+	p.show(name, func() *observe.Snapshot { return observe.Take(pf) }, pf.State)
+}
+
+func (p *Page) show(name string, take func() *observe.Snapshot, state func() loader.State) {
+	s := &shown{name: name, take: take, state: state, window: newWindow(take)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := p.index(name); i >= 0 {
@@ -167,7 +173,7 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request, name string) {
 		http.Error(w, "no pipeline of that name is shown", http.StatusNotFound)
 		return
 	}
-	s := observe.Take(all[i].pf)
+	s := all[i].take()
 	rec, ok := s.Plan.Options.Recorder.(*observe.Recorder)
 	if !ok {
 		http.Error(w, "the pipeline has no observe.Recorder in its Options", http.StatusNotFound)

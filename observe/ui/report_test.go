@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/observe"
 	"github.com/leat-go/leat/observe/journal"
@@ -265,4 +266,40 @@ func TestNothingOfTheContentsIsTold(t *testing.T) {
 			require.NotContains(t, text, "malformed", path)
 		}
 	}
+}
+
+// With a device its own account is the one that is shown: a step of 5 ms keeps it at work,
+// behind which copies of 1 ms are hidden, although the loop submits all at once and waits.
+func TestTheDevicesFiguresAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pf := onDevice(t, data{}, loader.Options{Workers: 1}, observe.NewRecorder(observe.Options{}))
+		page := ui.Handler(pf)
+		n := 0
+		for b, err := range pf.Batches(t.Context()) {
+			require.NoError(t, err)
+			require.NoError(t, b.Stream().Launch(cpu.Busy(5*time.Millisecond)))
+			if n++; n == 200 {
+				break
+			}
+		}
+		p := page.Report().Pipelines[0]
+		require.Equal(t, "cpu", p.Device)
+		require.Equal(t, "device", p.Account.Of)
+		require.InDelta(t, 1, *p.Pace.Utilization, 0.01)
+		require.InDelta(t, 1, p.Pace.Readiness, 0.01)
+		require.InDelta(t, 1, *p.Pace.Overlap, 0.02)
+		require.Equal(t, string(observe.DeviceBound), p.Explanation.Bottleneck)
+		names, holds := []string{}, map[string]float64{}
+		for _, s := range p.Stages {
+			require.False(t, s.Slow, s.Name)
+			names, holds[s.Name] = append(names, s.Name), s.Holds
+		}
+		require.Equal(t, []string{"reading", "host slots", "copies", "ready", "loop", "device"}, names)
+		require.InDelta(t, 0.2, holds["copies"], 0.02, "1 ms of 5, and those that are ahead")
+		require.InDelta(t, 1, holds["device"], 0.01)
+		require.InDelta(t, 8, holds["host slots"], 1, "all are filled, since the device is the slower side")
+		last := p.Times[len(p.Times)-1]
+		require.Equal(t, "step on the device", last.Of)
+		require.InDelta(t, 0.005, last.P50, 1e-6)
+	})
 }

@@ -22,7 +22,7 @@ type view struct {
 
 func (s *shown) report() Pipeline {
 	now, last := s.window.look()
-	v := &view{now: now, last: last, state: s.pf.State()}
+	v := &view{now: now, last: last, state: s.state()}
 	_, v.recorded = now.Plan.Options.Recorder.(*observe.Recorder)
 	if !v.recorded {
 		unrecorded(last)
@@ -94,13 +94,12 @@ func (v *view) account() Account {
 
 // The stages' names.
 const (
-	reading  = "reading"
-	host     = "host slots"
-	copies   = "copies"
-	changing = "transform"
-	ready    = "ready"
-	loop     = "loop"
-	device   = "device"
+	reading = "reading"
+	host    = "host slots"
+	copies  = "copies"
+	ready   = "ready"
+	loop    = "loop"
+	device  = "device"
 )
 
 // stages are the way of batches.
@@ -119,8 +118,16 @@ func (v *view) stages() []Stage {
 		slots.Holds = float64(pool.Slots - pool.Free)
 		waiting.Holds = float64(max(0, plan.Depth-v.now.Stats.Free) * max(plan.BatchesPerCopy, 1))
 	} else {
-		slots.Holds = s.Occupancy(s.Host.Stay.Filling + s.Host.Stay.Filled)
+		// Behind the host's account a slot is in flight until its copy is done.
+		flying := v.now.Stats.Pool.InFlight
+		slots.Holds = min(slots.Room, s.Occupancy(s.Host.Stay.Filling+s.Host.Stay.Filled)+float64(flying))
+		if flying > 0 {
+			slots.Note = fmt.Sprintf("%d wait for their copy, or are copied", flying)
+		}
 		waiting.Holds = s.Occupancy(s.Host.Stay.Waiting)
+		if v.of == "device" && waiting.Holds < 0.5 && s.Readiness() >= 1-worth {
+			waiting.Note = "the loop runs ahead of the device"
+		}
 		if s.Reads.Samples > 0 {
 			read.Note = fmt.Sprintf("%v a sample", short(s.Reads.Sample.Mean()))
 		}
