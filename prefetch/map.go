@@ -192,6 +192,7 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 	if err := r.fetch(compute, m.results.streams[i]); err != nil {
 		return err
 	}
+	r.sent = m.p.stages.timeline.now()
 	m.queues[i] <- r // it holds every result: this never blocks
 	return nil
 }
@@ -199,7 +200,11 @@ func (m *mapping) one(b Batch, r *result, number int64) error {
 // wait is a waiter: results of one stream are done in the order of its queue.
 func (m *mapping) wait(q chan *result) {
 	for r := range q {
-		m.arrived <- arrival{r, r.arrived(m.results.witness)} // it holds every result: this never blocks
+		a := arrival{r, r.arrived(m.results.witness)}
+		if a.err == nil {
+			m.p.stages.timeline.fetched(r)
+		}
+		m.arrived <- a // it holds every result: this never blocks
 	}
 	if m.waiting.Add(-1) == 0 {
 		close(m.arrived)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/internal/slots"
@@ -65,8 +66,9 @@ type result struct {
 	at         Position
 	valid      int
 	extent     *extent
-	asked      []bool // which fields the step has asked for
-	number     int64  // of the step in its Map
+	asked      []bool    // which fields the step has asked for
+	number     int64     // of the step in its Map
+	sent       time.Time // when its download was submitted, if anybody is told
 	after      loader.Cursor
 	generation uint64
 	leased     bool

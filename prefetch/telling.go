@@ -61,6 +61,13 @@ func (l *timeline) finish(w *window, computes int) error {
 	return l.Finished(w.stream, w.mark)
 }
 
+// fetched tells of a result that is on the host.
+func (l *timeline) fetched(r *result) {
+	if l.to != nil {
+		l.to.Download(journal.Download{Epoch: r.at.Epoch, Batch: r.at.Batch, Bytes: r.extent.bytes(), Sent: r.sent, Arrived: time.Now()})
+	}
+}
+
 // telling is a Reader's part: the step at hand.
 type telling struct {
 	step         journal.Step
