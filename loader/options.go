@@ -88,10 +88,11 @@ type Options struct {
 	// number from Loader.Options and not state it again.
 	Epochs int
 	// Workers is the number of goroutines that read samples, at most 65536. 0 means Auto:
-	// there are 32 or twice GOMAXPROCS at first, and then as many as pay, from 1 to what the
-	// Budget allows. While the consumer waits for batches, more are tried if those that there
-	// are spend their time in reads, and fewer if they may read as much; what was decided, and
-	// why, is in Stats. Where reads compute rather than wait for a disk or a network, only
+	// there are 32 or twice GOMAXPROCS at first, and where reads wait, for a disk or a network,
+	// then as many as pay, from 1 to what the Budget allows. While the consumer waits for
+	// batches, more are tried if those that there are spend their time in reads, and fewer if
+	// they may read as much; what was decided, and why, is in Stats. Where reads compute
+	// nothing is tried, and only
 	// Budget.Cores workers always go on. The others pause when they have waited for a
 	// processor for 100 µs, or with slow samples an eighth of what one takes, at most 2 ms,
 	// and go on when processors are free. So the training loop and the

@@ -10,15 +10,18 @@ import (
 // tries more or fewer for a while, and keeps to them if that pays. It has no clock and no
 // goroutine: it is told what was measured, and says when it is to be told again.
 //
-// Workers are tried only while the consumer waits. More of them are tried only if those that
+// Workers are tried only while the consumer waits, and reads wait too: more of them go on than
+// there are processors. More of them are tried only if those that
 // there are spend their time in user code: where they wait for rows, for shards or for a
 // processor, others would wait too. Steps begin with a factor of two, and become smaller
 // where neither more nor fewer pay. Then the tuner rests, longer each time, until the rate
 // changes.
 type tuner struct {
 	most    int
-	workers int // as many are to be there now,
-	kept    int // and when no trial is under way
+	first   int
+	compute float64 // so many may be in reads that only compute
+	workers int     // as many are to be there now,
+	kept    int     // and when no trial is under way
 
 	from    measures      // the beginning of the sample under way
 	next    time.Duration // when it may end
@@ -54,6 +57,9 @@ const (
 	// starving is the share of time for which the consumer has to wait for the workers, and
 	// inUse that for which workers have to be in user code before there are more of them.
 	starving, inUse = 0.03, 0.5
+	// busyPerProcessor is how many workers are in reads for each processor, where reads
+	// compute: few are interrupted in a read.
+	busyPerProcessor = 1.25
 	// drift is how much the rate changes, beyond chance, where the search begins again.
 	drift = 0.25
 	// A rest is this many times as long as the search, or longer.
@@ -88,8 +94,11 @@ func (s *sampled) deviation() float64 { return math.Sqrt(s.square / float64(max(
 // doubt is how far the mean is from the truth as a rule, as a share of it.
 func (s *sampled) doubt() float64 { return s.deviation() / math.Sqrt(float64(s.n)) / s.mean }
 
-func newTuner(workers, most int, decided func(from, to int, reason string)) tuner {
-	return tuner{most: most, workers: workers, kept: workers, factor: firstFactor, decided: decided}
+func newTuner(workers, most, processors int, decided func(from, to int, reason string)) tuner {
+	return tuner{
+		most: most, first: workers, compute: busyPerProcessor * float64(processors),
+		workers: workers, kept: workers, factor: firstFactor, decided: decided,
+	}
 }
 
 // again is the tuner for another Run of the same Loader, whose times begin at 0.
@@ -163,6 +172,9 @@ func (t *tuner) observe(at time.Duration, rate, starved, inRead float64) {
 			t.search(at + t.rest)
 			return
 		}
+	}
+	if inRead <= t.compute && t.kept == t.first {
+		return // the processors are the limit, or memory; each trial would cost more than it finds
 	}
 	used := inRead >= inUse*float64(t.kept)
 	if t.up = t.up || !used || t.kept == t.most; !t.up {

@@ -61,7 +61,7 @@ func (l *load) spend(r *rand.Rand, n int, d time.Duration) measures {
 func tune(t *testing.T, seed uint64, each time.Duration, loads ...load) (rates, late []float64, workers int, decisions []Decision) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	most := loads[0].most
-	u := newTuner(min(32, most), most, func(from, to int, reason string) {
+	u := newTuner(min(32, most), most, 0, func(from, to int, reason string) {
 		decisions = append(decisions, Decision{From: from, To: to, Reason: reason})
 	})
 	var now measures
@@ -169,4 +169,24 @@ func TestTheTunerGivesReasons(t *testing.T) {
 	require.Equal(t, Decision{From: 64, To: 64, Reason: "kept: 64 workers read 12800 samples a second, 32 read 6400"}, all[1])
 	require.Equal(t, 128, all[2].To)
 	require.Equal(t, Decision{From: 128, To: 64, Reason: "128 workers read 12800 samples a second, 64 read 12800"}, all[3])
+}
+
+// Where reads compute, what the consumer waits for is the processors or the memory. The rate
+// wavers with whatever else the machine does, and nothing is tried.
+func TestReadsThatComputeAreLeftAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const processors = 16
+	tried := 0
+	u := newTuner(32, 512, processors, func(_, _ int, _ string) { tried++ })
+	var now measures
+	for range 10_000 {
+		d := max(u.next-now.at, leastSample)
+		now.at += d
+		now.rows += int64(d.Seconds() * 60e6 * (0.3 + 0.7*r.Float64()))
+		now.busy += time.Duration(float64(d) * processors * (0.5 + 0.5*r.Float64()))
+		now.waited += time.Duration(float64(d) * r.Float64())
+		u.step(now)
+	}
+	require.Zero(t, tried)
+	require.Equal(t, 32, u.workers)
 }

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,7 @@ func newTuning(r *Run) *tuning {
 	if last := r.loader.tuned.Load(); last != nil {
 		t.tuner = last.again(t.decided)
 	} else {
-		t.tuner = newTuner(r.loader.staff.first, r.loader.staff.most, t.decided)
+		t.tuner = newTuner(r.loader.staff.first, r.loader.staff.most, runtime.GOMAXPROCS(0), t.decided)
 	}
 	return t
 }

@@ -28,8 +28,10 @@ func TestFiles(t *testing.T) {
 	read := func(context.Context, []byte, *loader.Row) error { return nil }
 	second := func(_ any, err error) error { return err }
 	for pkg, open := range map[string]func(files []source.Source) error{
-		"cifar":       func(f []source.Source) error { return second(cifar.Open(ctx, f, cifar.Options{})) },
-		"csv":         func(f []source.Source) error { return second(csv.Open(ctx, f, []csv.Column{{Field: fields[0]}}, csv.Options{})) },
+		"cifar": func(f []source.Source) error { return second(cifar.Open(ctx, f, cifar.Options{})) },
+		"csv": func(f []source.Source) error {
+			return second(csv.Open(ctx, f, []csv.Column{{Field: fields[0]}}, csv.Options{}))
+		},
 		"lines":       func(f []source.Source) error { return second(lines.Open(ctx, f, fields, read, lines.Options{})) },
 		"npy":         func(f []source.Source) error { return second(npy.Open(ctx, f, npy.Options{})) },
 		"records":     func(f []source.Source) error { return second(records.Open(ctx, f, fields, records.Options{})) },
