@@ -40,7 +40,12 @@ func (Standard) String() string { return "Go's standard decoders" }
 // unknown is the error of a file of another format.
 type unknown struct{ begins []byte }
 
-func (e unknown) Error() string { return fmt.Sprintf("a file that begins with % x", e.begins) }
+func (e unknown) Error() string {
+	if len(e.begins) == 0 {
+		return "an empty file"
+	}
+	return fmt.Sprintf("a file that begins with % x", e.begins)
+}
 
 // format is which one data has, by its first bytes.
 func format(data []byte) string {

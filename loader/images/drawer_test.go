@@ -268,6 +268,8 @@ func TestFilesThatAreCutOff(t *testing.T) {
 	}
 	_, err := drawn(t, []byte("hello, world"), images.Options{})
 	require.EqualError(t, err, "images: a.bin: want a JPEG, PNG, GIF or WebP file, got a file that begins with 68 65 6c 6c 6f 2c 20 77")
+	_, err = drawn(t, nil, images.Options{})
+	require.EqualError(t, err, "images: a.bin: want a JPEG, PNG, GIF or WebP file, got an empty file")
 }
 
 // The segment behind the scan that states how many lines there are.

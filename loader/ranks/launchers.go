@@ -31,6 +31,9 @@ var launchers = []launcher{
 		return e.pair("LEAT_RANK", "LEAT_WORLD_SIZE")
 	}},
 	{name: "torchrun", inner: true, read: func(e *environment) (claim, bool) {
+		if e.has("TORCHELASTIC_RUN_ID") && !e.has("RANK") {
+			e.wrong(append(e.show("TORCHELASTIC_RUN_ID"), "RANK"), "both, as torchrun sets them, or neither")
+		}
 		if !e.has("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK") {
 			return claim{}, false
 		}
@@ -82,7 +85,7 @@ var launchers = []launcher{
 
 // readKubeflow reads the arguments of a torchrun that was not run: the pod has one process.
 func readKubeflow(e *environment) (claim, bool) {
-	if !e.has("PET_NODE_RANK") || e.has("TORCHELASTIC_RUN_ID") {
+	if !e.has("PET_NODE_RANK") && !e.has("PET_NNODES") || e.has("TORCHELASTIC_RUN_ID") {
 		return claim{}, false
 	}
 	c, there := e.pair("PET_NODE_RANK", "PET_NNODES")
