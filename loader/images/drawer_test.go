@@ -245,6 +245,23 @@ func TestBombs(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Telephones put a film behind a picture. What it has in it by chance begins no scan.
+func TestWhatFollowsAPicture(t *testing.T) {
+	film := bytes.Repeat([]byte{0xff, 0xda, 0, 8, 'f', 'i', 'l', 'm'}, 1000)
+	for _, name := range []string{"444.jpg", "progressive.jpg", "lines.jpg"} {
+		want, err := drawn(t, fixture(t, name), images.Options{})
+		require.NoError(t, err)
+		got, err := drawn(t, append(bytes.Clone(fixture(t, name)), film...), images.Options{})
+		require.NoError(t, err, name)
+		require.Equal(t, want, got)
+		// Nor do the notes of a camera, in front of it.
+		notes := append([]byte{0xff, 0xd8, 0xff, 0xef, 0x1f, 0x42}, film...)
+		got, err = drawn(t, append(notes, fixture(t, name)[2:]...), images.Options{})
+		require.NoError(t, err, name)
+		require.Equal(t, want, got)
+	}
+}
+
 // A file that is cut off, at whatever byte, is an error and no grey half.
 func TestFilesThatAreCutOff(t *testing.T) {
 	for _, name := range []string{"444.jpg", "progressive.jpg", "palette8.png", "palette.gif", "lossy.webp", "lossless.webp"} {

@@ -12,10 +12,49 @@ const mostScans = 200
 
 // scans refuses a JPEG that was made to take long.
 func scans(data []byte) error {
-	if n := bytes.Count(data, []byte{0xff, 0xda}); n > mostScans {
+	begin := []byte{0xff, 0xda}
+	if bytes.Count(data, begin) <= mostScans {
+		return nil
+	}
+	// Telephones put a film behind a picture, in which these bytes come by chance.
+	n := 0
+	for marker := range markers(data) {
+		if marker == begin[1] {
+			n++
+		}
+	}
+	if n > mostScans {
 		return fmt.Errorf("jpeg: %d scans, want at most %d", n, mostScans)
 	}
 	return nil
+}
+
+// markers ranges over the markers up to the picture's end, as the standard decoder finds them:
+// with what stands between segments passed over.
+func markers(data []byte) func(yield func(marker byte) bool) {
+	return func(yield func(byte) bool) {
+		for rest := data[min(len(data), 2):]; ; {
+			at := bytes.IndexByte(rest, 0xff)
+			if at < 0 || at+1 == len(rest) {
+				return
+			}
+			marker := rest[at+1]
+			switch rest = rest[at+1:]; {
+			case marker == 0xff: // fill
+				continue
+			case marker == 0xd9 || !yield(marker):
+				return
+			case marker == 0 || marker >= 0xd0 && marker <= 0xd7: // in a scan, and without a length
+				rest = rest[1:]
+				continue
+			}
+			if len(rest) < 3 {
+				return
+			}
+			size := int(binary.BigEndian.Uint16(rest[1:]))
+			rest = rest[min(1+max(size, 2), len(rest)):]
+		}
+	}
 }
 
 // lines looks for a DNL segment, which says behind the first scan how many lines a picture
