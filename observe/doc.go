@@ -8,7 +8,7 @@
 //	last := observe.Take(pf).Sub(before)
 //	fmt.Print(last.Explain())          // sentences: the bottleneck, the evidence, the change
 //	fmt.Print(last)                    // the table
-//	rec.Timeline().WriteJSON(file)     // for Perfetto, Chrome, and leat timeline
+//	rec.Timeline("run").WriteJSON(file) // for Perfetto, Chrome, and leat timeline
 //
 // # Two accounts
 //

@@ -35,8 +35,8 @@ type Dataset struct {
 // that have no picture's name: Plan tells them.
 //
 // The error is a *MissingError for a folder without classes or a class without pictures,
-// a *loader.OptionError for each mistake in the options, joined, or what the operating system
-// says.
+// a *loader.OptionError for each mistake in the options, joined, or a *source.Error for a folder
+// that can't be read.
 func Open(ctx context.Context, path string, o Options) (*Dataset, error) {
 	return open(ctx, path, os.DirFS(path), func(name string) source.Source {
 		return source.Path(filepath.Join(path, filepath.FromSlash(name)))

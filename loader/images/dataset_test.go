@@ -95,8 +95,12 @@ func TestFoldersThatAreNone(t *testing.T) {
 	_, err = images.OpenFS(t.Context(), files(t, "a/1.png", "b/1.png"), images.Options{Classes: []string{"a", "c"}})
 	require.ErrorAs(t, err, new(*loader.OptionError))
 	require.ErrorContains(t, err, "one for each folder, b too")
-	_, err = images.Open(t.Context(), filepath.Join(t.TempDir(), "missing"), images.Options{})
+	missingFolder := filepath.ToSlash(filepath.Join(t.TempDir(), "missing"))
+	_, err = images.Open(t.Context(), missingFolder, images.Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
+	var unread *source.Error
+	require.ErrorAs(t, err, &unread)
+	require.Equal(t, missingFolder, unread.Source, "the message has the folder, and not its root as . alone")
 	_, err = images.Open(t.Context(), "testdata/pets", images.Options{Height: -1, Width: -1})
 	require.ErrorContains(t, err, "Height")
 	require.ErrorContains(t, err, "Width")

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leat-go/leat/loader"
+	"github.com/leat-go/leat/loader/source"
 )
 
 // MissingError is a folder without what makes it a folder of pictures.
@@ -57,7 +58,7 @@ const mostStray = 100
 func (f *folder) classes(ctx context.Context, given []string) (classes []string, ends []int, err error) {
 	entries, err := fs.ReadDir(f.tree, ".")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, f.failed(".", err)
 	}
 	for _, e := range entries {
 		if hidden(e.Name()) {
@@ -113,7 +114,7 @@ func (f *folder) walk(ctx context.Context, name string, above []fs.FileInfo) err
 	// A link may lead to a folder that it is in.
 	info, err := fs.Stat(f.tree, name)
 	if err != nil {
-		return err
+		return f.failed(name, err)
 	}
 	for _, a := range above {
 		if os.SameFile(a, info) {
@@ -125,7 +126,7 @@ func (f *folder) walk(ctx context.Context, name string, above []fs.FileInfo) err
 	}
 	entries, err := fs.ReadDir(f.tree, name)
 	if err != nil {
-		return err
+		return f.failed(name, err)
 	}
 	for _, e := range entries {
 		inner := path.Join(name, e.Name())
@@ -147,6 +148,14 @@ func (f *folder) walk(ctx context.Context, name string, above []fs.FileInfo) err
 		}
 	}
 	return nil
+}
+
+// failed is what was wrong with a folder, by its whole path: f.tree knows only what is below its root.
+func (f *folder) failed(name string, err error) error {
+	if inner, ok := err.(*fs.PathError); ok {
+		err = inner.Err
+	}
+	return &source.Error{Source: path.Join(f.path, name), Op: "read", Offset: -1, Err: err}
 }
 
 // mode is the kind of an entry, or of what it links to. A link that leads nowhere is as a

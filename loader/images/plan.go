@@ -46,7 +46,11 @@ func (d *Dataset) Plan() Plan {
 func (p Plan) String() string {
 	const most = 10
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d pictures of %d classes, decoded by %s\n", p.Folder, p.Pictures, len(p.Classes), p.Decoder)
+	classes := "1 class"
+	if n := len(p.Classes); n != 1 {
+		classes = fmt.Sprintf("%d classes", n)
+	}
+	fmt.Fprintf(&b, "%s: %d pictures of %s, decoded by %s\n", p.Folder, p.Pictures, classes, p.Decoder)
 	for i, c := range p.Classes {
 		if i == most {
 			fmt.Fprintf(&b, "  and %d classes more\n", len(p.Classes)-most)

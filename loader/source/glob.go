@@ -15,10 +15,10 @@ import (
 // names, each once. The pattern has forward slashes; on Windows backslashes are taken for
 // them, and nothing can be escaped.
 //
-//   - ?  [a-z]  [^a-z]   within a name, as in package path
-//     **                    as a whole name: any number of folders, none too
-//     {a,b}  {000..123}     see Expand
-//     \*                    the character itself, as any behind a backslash
+//	?  *  [a-z]  [^a-z]   within a name, as in package path
+//	**                    as a whole name: any number of folders, none too
+//	{a,b}  {000..123}     see Expand
+//	\*                    the character itself, as any behind a backslash
 //
 // Names that begin with a point are matched only by a pattern that writes it. Links are
 // followed, but not by "**", which could go round in circles; one that leads nowhere is

@@ -21,7 +21,7 @@ func openTokens(ctx context.Context, s *Set, o Options) error {
 	imports := []string{"loader/source", "loader/tokens"}
 	if err != nil {
 		if data, err = tokens.Open(ctx, s.Files, o.Window, tokens.Options{DType: o.DType}); err != nil {
-			return err
+			return fmt.Errorf("%w (read in windows of %d tokens, those without a type in the file as %s: -window and -dtype say others)", err, o.Window, o.DType)
 		}
 		options = fmt.Sprintf("tokens.Options{DType: dtype.%s}", title(o.DType.String()))
 		imports = append(imports, "dtype")
