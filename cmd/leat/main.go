@@ -6,6 +6,7 @@
 //	go run ./cmd/leat bench      whether the library reaches its targets here
 //	go run ./cmd/leat timeline   what a pipeline did in its last steps, drawn
 //	go run ./cmd/leat inspect    what there is in files, and the program that loads it
+//	go run ./cmd/leat pack       many small files into shards, shuffled once for all
 //	go run ./cmd/leat which      which samples are in the batches behind a saved state
 //	go run ./cmd/leat fleet      which of several ranks holds up the others
 //
@@ -45,6 +46,7 @@ var commands = []command{
 	{"timeline", "what a pipeline's workers, slots and engines did, drawn", runTimeline},
 	{"fleet", "which of several ranks holds up the others, and what it waits for", runFleet},
 	{"inspect", "what there is in files: samples, types, statistics, problems, and the program that loads it", runInspect},
+	{"pack", "many small files into shards, shuffled once for all, with checksums", runPack},
 	{"which", "which samples are in the batches behind a saved state", runWhich},
 }
 

@@ -149,3 +149,7 @@ func (f *File) Discard() error {
 	}
 	return err
 }
+
+// Lock takes the lock of a file until that is closed, or its process ends. free is false if
+// another has it; the error is that of a system or a file system without locks.
+func Lock(f *os.File) (free bool, err error) { return lock(f) }

@@ -123,7 +123,7 @@ func (h head) knownAsOther(given string) bool {
 			return true
 		}
 	}
-	return h.named(".json", ".txt", ".md", ".py") && given != "tokens"
+	return h.named(".json", ".txt", ".md", ".py")
 }
 
 // isIDX looks into a gzipped file too, as MNIST's are.
