@@ -41,6 +41,7 @@ func openTable(ctx context.Context, f source.File, o Options) (t *table, err err
 			return err
 		}
 		t.meta = r.MetaData()
+		t.dropArrowSchema()
 		at := int64(0)
 		for i := range r.NumRowGroups() {
 			n := t.meta.RowGroup(i).NumRows()
@@ -57,6 +58,20 @@ func openTable(ctx context.Context, f source.File, o Options) (t *table, err err
 		return nil, err
 	}
 	return t, nil
+}
+
+// dropArrowSchema takes out the schema that Arrow's writers add. It is read without a check of
+// its lengths, so that one wrong byte in it asks for more memory than there is, and that ends the
+// process. The file's own schema has the same values: Arrow's would have them as other arrays, such
+// as lists of one length.
+func (t *table) dropArrowSchema() {
+	kept := t.meta.FileMetaData.KeyValueMetadata[:0]
+	for _, pair := range t.meta.FileMetaData.KeyValueMetadata {
+		if pair.Key != "ARROW:schema" {
+			kept = append(kept, pair)
+		}
+	}
+	t.meta.FileMetaData.KeyValueMetadata = kept
 }
 
 // choose finds the columns that are read.

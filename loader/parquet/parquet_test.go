@@ -321,6 +321,22 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// What Arrow's writers add to a file of their own is not read, whose lengths nobody checks.
+func TestArrowsOwnSchema(t *testing.T) {
+	whole, err := os.ReadFile("testdata/rows-none.parquet")
+	require.NoError(t, err)
+	begin := bytes.Index(whole, []byte("ARROW:schema"))
+	require.Positive(t, begin)
+	for at := begin + 20; at < begin+1000; at += 13 {
+		data := bytes.Clone(whole)
+		copy(data[at:], "/////w")
+		table, err := parquet.Open(t.Context(), one(data), parquet.Options{})
+		require.NoError(t, err, at)
+		require.NotZero(t, table.Len())
+		require.NoError(t, table.Close())
+	}
+}
+
 // From each place a stream goes on with exactly what is left.
 func TestMarks(t *testing.T) {
 	s := parquet.NewStream(append(file("rows-zstd.parquet"), file("rows-none.parquet")...), parquet.Options{Shards: 1, Columns: []string{"id"}})
