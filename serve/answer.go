@@ -81,8 +81,8 @@ func Value[T dtype.Element](a Answer, field string) (value T, err error) {
 	return r[0], nil
 }
 
-// Copy copies the elements of the field of that name to dst, which must have as many. It is
-// Values for memory that the caller has already.
+// Copy copies the elements of the field of that name to dst, which must have as many, and
+// stays as it is if there is an error. It is Values for memory that the caller has already.
 func Copy[T dtype.Element](dst []T, a Answer, field string) error {
 	r, err := row[T](a, field)
 	if err == nil && len(r) != len(dst) {

@@ -71,13 +71,10 @@ func (c *crew) done(h *hand) bool {
 	return true
 }
 
-// close waits for what is under way, no longer than grace.
+// close waits for what is under way, no longer than grace. It is called once, behind all that
+// starts tasks.
 func (c *crew) close(grace time.Duration) error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
 	c.closed = true
 	for _, h := range c.idle {
 		close(h.tasks)

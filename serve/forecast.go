@@ -20,7 +20,7 @@ const stale = 16
 
 // of is the forecast for a batch that begins now beside others.
 func (f *forecast) of(others int, now time.Duration) time.Duration {
-	for others > 0 && (f.took[others] == 0 || now-f.when[others] > stale*f.took[others]) {
+	for others > 0 && now-f.when[others] > stale*f.took[others] { // also if nothing is known
 		others--
 	}
 	return f.took[others]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
+	"github.com/leat-go/leat/dtype"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/prefetch"
 	"github.com/leat-go/leat/serve"
@@ -328,6 +330,14 @@ func TestAForgottenFieldIsAnError(t *testing.T) {
 	require.Equal(t, "bytes", u.Field.Name)
 	require.NoError(t, q.Close())
 
+	m := squares(nil)
+	m.Out = append(slices.Clone(fields), loader.Field{Name: "empty", DType: dtype.Uint8, Shape: []int{0}})
+	q, err = serve.NewHost(2, m, onHost(0), serve.Options{})
+	require.NoError(t, err)
+	_, err = q.Do(t.Context(), ask{})
+	require.NoError(t, err, "there is nothing to write")
+	require.NoError(t, q.Close())
+
 	_, s := gpu(t, cpu.Options{})
 	q, err = serve.New(s, 2, squares(nil), func(b prefetch.Batch, out prefetch.Fields) error {
 		return b.Stream().CopyD2D(out.Field("x").View, b.Field("x").View)
@@ -376,6 +386,9 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 			began := time.Now()
 			var stuck *serve.StuckError
 			require.ErrorAs(t, q.Close(), &stuck)
+			if where == 0 { // the pipeline has ended
+				require.Equal(t, time.Second, time.Since(began))
+			}
 			require.LessOrEqual(t, time.Since(began), 5*time.Second)
 			require.Equal(t, 1, stuck.Calls)
 			close(over)

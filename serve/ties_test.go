@@ -69,6 +69,26 @@ func TestPlacesAreGivenInTheOrderOfComing(t *testing.T) {
 	})
 }
 
+// Of requests that come at one instant with the same priority the first goes first.
+func TestRequestsOfOneInstantGoInTheOrderOfComing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, err := serve.NewHost(1, squares(nil), onHost(ms), serve.Options{InFlight: 1})
+		require.NoError(t, err)
+		var asking sync.WaitGroup
+		began := time.Now()
+		for i := range 12 {
+			asking.Go(func() {
+				_, err := q.Do(t.Context(), ask{})
+				require.NoError(t, err)
+				require.Equal(t, time.Duration(i+1)*ms, time.Since(began))
+			})
+			synctest.Wait()
+		}
+		asking.Wait()
+		require.NoError(t, q.Close())
+	})
+}
+
 // silent is a context that has a deadline and says nothing when it comes.
 type silent struct {
 	context.Context
