@@ -16,6 +16,7 @@ import (
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/observe"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/prefetch/group"
 )
 
 //go:embed page
@@ -68,6 +69,14 @@ func Handler(pipelines ...*prefetch.Prefetcher) *Page {
 // borrows pf until Hide; pf may be closed before.
 func (p *Page) Show(name string, pf *prefetch.Prefetcher) {
 	p.show(name, func() *observe.Snapshot { return observe.Take(pf) }, pf.State)
+}
+
+// ShowGroup adds a pipeline for each device of a group, named after it: "train, device 0". The
+// Page borrows g until each of them is hidden; g may be closed before.
+func (p *Page) ShowGroup(name string, g *group.Group) {
+	for i := range g.Plan().Devices {
+		p.show(fmt.Sprintf("%s, device %d", name, i), func() *observe.Snapshot { return observe.TakeGroup(g)[i] }, g.State)
+	}
 }
 
 func (p *Page) show(name string, take func() *observe.Snapshot, state func() loader.State) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leat-go/leat/device"
 	"github.com/leat-go/leat/device/cpu"
 	"github.com/leat-go/leat/loader"
 	"github.com/leat-go/leat/observe"
@@ -21,6 +22,7 @@ import (
 	"github.com/leat-go/leat/observe/timeline"
 	"github.com/leat-go/leat/observe/ui"
 	"github.com/leat-go/leat/prefetch"
+	"github.com/leat-go/leat/prefetch/group"
 )
 
 // The figures are those of the pipeline: a batch of 16 samples of 1 ms on one worker takes
@@ -301,5 +303,54 @@ func TestTheDevicesFiguresAreShown(t *testing.T) {
 		last := p.Times[len(p.Times)-1]
 		require.Equal(t, "step on the device", last.Of)
 		require.InDelta(t, 0.005, last.P50, 1e-6)
+	})
+}
+
+// Each device of a group is a pipeline on the page, with a timeline of its own.
+func TestTheDevicesOfAGroupAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var streams []*device.Stream
+		for range 2 {
+			dev, err := cpu.Open(cpu.Options{Model: &cpu.Model{}})
+			require.NoError(t, err)
+			s, err := dev.NewStream(device.StreamOptions{})
+			require.NoError(t, err)
+			streams = append(streams, s)
+		}
+		g, err := group.New(streams, newLoader(t, data{}, loader.Options{Workers: 2, Last: loader.Drop}),
+			prefetch.Options{Recorder: observe.NewRecorder(observe.Options{}), Timing: true})
+		require.NoError(t, err)
+		page := ui.New(ui.Options{})
+		page.ShowGroup("train", g)
+		n := 0
+		for step, err := range g.Steps(t.Context()) {
+			require.NoError(t, err)
+			for i, b := range step.Batches {
+				require.NoError(t, b.Stream().Launch(cpu.Busy(time.Duration(5+5*i)*time.Millisecond)))
+			}
+			if n++; n == 50 {
+				break
+			}
+		}
+		r := page.Report()
+		require.Len(t, r.Pipelines, 2)
+		for i, p := range r.Pipelines {
+			require.Equal(t, fmt.Sprintf("train, device %d", i), p.Name)
+			require.True(t, p.Recorded)
+			require.EqualValues(t, 50, p.Total.Batches)
+			require.EqualValues(t, 400, p.Total.Samples, "half of each batch")
+			require.EqualValues(t, 800, p.Place.Position, "of the step")
+			answer, _ := get(t, page, fmt.Sprintf("timeline.svg?pipeline=train,+device+%d", i))
+			require.Equal(t, 200, answer.StatusCode)
+		}
+		for _, s := range streams {
+			require.NoError(t, s.Device().Synchronize(context.Background()))
+		}
+		require.NoError(t, g.Close())
+		for _, s := range streams {
+			dev := s.Device()
+			require.NoError(t, s.Close())
+			require.NoError(t, dev.Close())
+		}
 	})
 }
