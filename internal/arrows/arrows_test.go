@@ -117,6 +117,7 @@ var foreign = map[string][]string{
 	"loader/source":      nil,
 	"loader/statefile":   nil,
 	"loader/stream":      nil,
+	"loader/pack":        {compress},
 	"loader/tar":         {compress},
 	"loader/tfrecord":    {compress},
 	"device":             nil,
