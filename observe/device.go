@@ -9,11 +9,13 @@ import (
 // Device is the device's account, of the uploads that were timed. All figures add up over
 // intervals.
 type Device struct {
-	// Uploads were timed, of Bytes; their copies took Copying, for Waiting of which compute
-	// stood still. Copy is how long each took.
-	Uploads, Bytes   int64
-	Copying, Waiting time.Duration
-	Copy             Histogram
+	// Uploads were timed, of Bytes; their copies took Copying, and Copy is how long each took.
+	// Of those that came right behind another one that was timed it is known whether there was
+	// work meanwhile: these took Compared, for Waiting of which compute stood still.
+	Uploads, Bytes    int64
+	Copying           time.Duration
+	Compared, Waiting time.Duration
+	Copy              Histogram
 	// Batches is how many the compute stream worked on while it was watched from the end of
 	// one upload's work to the end of the next one's. Parts is where that time went: Device
 	// is its work, the other parts are what it waited for. Step is how long each batch took
@@ -28,6 +30,7 @@ func (d Device) Sub(before *Device) Device {
 	d.Uploads -= before.Uploads
 	d.Bytes -= before.Bytes
 	d.Copying -= before.Copying
+	d.Compared -= before.Compared
 	d.Waiting -= before.Waiting
 	d.Copy = d.Copy.Sub(before.Copy)
 	d.Batches -= before.Batches
@@ -49,12 +52,15 @@ func (a *deviceAccount) upload(u *journal.Upload, steps *ring[journal.Step]) {
 	a.Uploads++
 	a.Bytes += u.Bytes
 	a.Copying += u.Copied - u.Started
-	a.Waiting += max(0, u.Copied-u.Reached)
 	a.Copy.Add(u.Copied-u.Started, 1)
 	of := find(steps, u.Number)
 	a.clock.narrow(of.bound(u))
-	if a.any && a.last.Number == u.Number-1 && a.last.Finished >= 0 && u.Finished >= 0 && of.follow() && !of.heldOn(u) {
-		a.pair(u, &of)
+	if a.any && a.last.Number == u.Number-1 && a.last.Finished >= 0 {
+		a.Compared += u.Copied - u.Started
+		a.Waiting += max(0, u.Copied-max(u.Started, a.last.Finished))
+		if u.Finished >= 0 && of.follow() && !of.heldOn(u) {
+			a.pair(u, &of)
+		}
 	}
 	a.last, a.any = *u, true
 }

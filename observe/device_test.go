@@ -163,7 +163,7 @@ func TestTheTableOfASnapshot(t *testing.T) {
 		require.Equal(t, `cpu, batches of 1
 12 steps, 12 samples, 3072 bytes in 141ms: 85 samples/s
 ready 75% of the time
-copies at 85.3 kB/s, 83% of them hidden behind compute
+copies at 85.3 kB/s, 91% of them hidden behind compute
 
 the device, 11 steps                   a step      share
   worked                                  8ms      75.3%

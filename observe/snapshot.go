@@ -102,13 +102,13 @@ func (s *Snapshot) CopyBytesPerSecond() float64 {
 	return perSecond(float64(s.Device.Bytes), s.Device.Copying)
 }
 
-// Overlap is the share of copying that was hidden behind compute, from 0 to 1; 0 where it
-// was not measured.
+// Overlap is the share of copying during which the compute stream worked, from 0 to 1; 0 where
+// it was not measured.
 func (s *Snapshot) Overlap() float64 {
-	if s.Device.Copying <= 0 {
+	if s.Device.Compared <= 0 {
 		return 0
 	}
-	return max(0, 1-float64(s.Device.Waiting)/float64(s.Device.Copying))
+	return max(0, 1-float64(s.Device.Waiting)/float64(s.Device.Compared))
 }
 
 // Occupancy is how many batches were in a stage on average, for a time of Host.Stay.
