@@ -192,7 +192,7 @@ func TestTheTimelineIsTheRecorders(t *testing.T) {
 	require.NotEmpty(t, tl.Group(timeline.Loop))
 	r, text = get(t, ui.Handler(pf), "timeline.svg?pipeline=pipeline+1")
 	require.Equal(t, "image/svg+xml", r.Header.Get("Content-Type"))
-	require.Contains(t, text, "host slot 0")
+	require.Contains(t, text, "host slot ") // whichever they were
 }
 
 const secret = "patient-4711"
