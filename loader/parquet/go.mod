@@ -12,7 +12,6 @@ require (
 	github.com/goccy/go-json v0.10.6 // indirect
 	github.com/google/flatbuffers v25.12.19+incompatible // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/klauspost/compress v1.20.4 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.29 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
@@ -27,6 +26,7 @@ require (
 )
 
 require (
+	github.com/klauspost/compress v1.20.4
 	github.com/leat-go/leat v0.0.0-20261201144838-49124b04f2ee
 	github.com/stretchr/testify v1.12.1
 )
