@@ -85,6 +85,7 @@ func TestValuesForPeople(t *testing.T) {
 	require.Equal(t, "0xbf800000 (int32 -1082130432, float32 -1)", driver.Value([]byte{0, 0, 0x80, 0xbf}))
 	require.Equal(t, "0xffffffffffffffff (int64 -1, float64 NaN)", driver.Value([]byte{255, 255, 255, 255, 255, 255, 255, 255}))
 	require.Equal(t, "0102", driver.Value([]byte{1, 2}))
+	require.Regexp(t, "^0{64}$", driver.Value(make([]byte, 32)))
 	require.Regexp(t, `^0{64}… \(40 bytes\)$`, driver.Value(make([]byte, 40)))
 	require.Empty(t, driver.Value(nil))
 }

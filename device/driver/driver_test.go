@@ -57,6 +57,7 @@ func TestAPanicIsOneLineAndItsStackIsAskedFor(t *testing.T) {
 				require.NotContains(t, err.Error(), "\n")
 				require.Equal(t, err.Error(), fmt.Sprintf("%v", err))
 				require.Regexp(t, `\n\ngoroutine \d+ `, fmt.Sprintf("%+v", err))
+				require.Equal(t, err.Error(), fmt.Sprintf("%+s", err))
 			}
 		})
 	}
