@@ -236,7 +236,7 @@ func (e *Example) AppendFloats(dst []float32, name string) ([]float32, error) {
 	}
 	for len(m) > 0 {
 		field, kind, _, data, err := m.next()
-		if err == nil && len(data)%4 != 0 {
+		if err == nil && field == 1 && len(data)%4 != 0 {
 			err = errWire
 		}
 		if err != nil {

@@ -211,7 +211,7 @@ func TestFormsOfAMessage(t *testing.T) {
 
 	var e tfrecord.Example
 	half := binary.LittleEndian.AppendUint32(nil, 0x3f000000)
-	for _, data := range [][]byte{example("x", 2, []byte{13}, half, []byte{13}, half), example("x", 2, field(1, half, half))} {
+	for _, data := range [][]byte{example("x", 2, []byte{13}, half, []byte{13}, half), example("x", 2, field(1, half, half)), example("x", 2, field(9, []byte("new")), field(1, half, half))} {
 		require.NoError(t, e.Parse(data))
 		got, err := e.AppendFloats(nil, "x")
 		require.NoError(t, err)
