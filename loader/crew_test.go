@@ -72,7 +72,7 @@ func TestTheNextRunGoesOnWithAsManyWorkers(t *testing.T) {
 		}
 		first, last := pass(l, 500)
 		require.Equal(t, 32, first.Workers)
-		require.Equal(t, "kept: 100 workers read 20000 samples a second, 64 read 12800", last.Decisions[3].Reason)
+		require.Equal(t, "100 → 100: kept: 100 workers read 20000 samples a second, 64 read 12800", last.Decisions[3].String())
 		first, _ = pass(l, 50)
 		require.Equal(t, 100, first.Workers, "also if the last one ended in a trial")
 		parts, err := l.Divide(2)

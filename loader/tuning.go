@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,9 @@ type Decision struct {
 	// Reason is why, with what was measured.
 	Reason string
 }
+
+// String is the decision in a line, without its time.
+func (d Decision) String() string { return fmt.Sprintf("%d → %d: %s", d.From, d.To, d.Reason) }
 
 // KeptDecisions is how many decisions Stats has at most.
 const KeptDecisions = 32

@@ -2,8 +2,11 @@ package prefetch
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/leat-go/leat/dtype"
+	"github.com/leat-go/leat/loader"
 )
 
 // Column is a field of a Batch, a Result or a Clone as elements of T, the rows one behind
@@ -29,11 +32,39 @@ func holds[T dtype.Element, Of columned](of Of, name string) (Field, error) {
 	f, ok := of.Lookup(name)
 	switch {
 	case !ok:
-		return Field{}, &ColumnError{Field: name, Err: errNoField}
+		return Field{}, noField(of, name)
 	case !dtype.Holds[T](f.DType):
 		return Field{}, &ColumnError{Field: name, Err: fmt.Errorf("its elements are %v, not %T", f.DType, *new(T))}
 	}
 	return f, nil
+}
+
+// noField is the error of a name that no field has, with the names that there are. It is a
+// function of its own so that of becomes an interface's value only where it is missing.
+func noField(of any, name string) error {
+	var names []string
+	switch of := of.(type) {
+	case Batch:
+		names = namesOf(of.p.stages.sizes.out)
+	case Result:
+		names = namesOf(of.use("Field").extent.layout)
+	case *Clone:
+		for _, f := range of.fields {
+			names = append(names, strconv.Quote(f.Name))
+		}
+	}
+	err := errNoField
+	if len(names) > 0 {
+		err = fmt.Errorf("%w, there is %s", err, strings.Join(names, ", "))
+	}
+	return &ColumnError{Field: name, Err: err}
+}
+
+func namesOf(l *loader.Layout) (names []string) {
+	for _, f := range l.Fields() {
+		names = append(names, strconv.Quote(f.Name))
+	}
+	return names
 }
 
 // columned is what has fields by name: a Batch, a Result or a *Clone. As a type parameter,

@@ -116,7 +116,7 @@ func checkColumns(t *testing.T, of columned, first, rows int) {
 	_, err := prefetch.Column[float32](of, "z")
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, "z", missing.Field)
-	require.ErrorContains(t, err, `prefetch: field "z": there is none of that name`)
+	require.ErrorContains(t, err, fmt.Sprintf(`prefetch: field "z": there is none of that name, there is %q`, columns[0].field.Name))
 }
 
 func TestColumnsOfHostBatchesAndTheirClones(t *testing.T) {

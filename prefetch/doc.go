@@ -50,6 +50,7 @@
 // # Words
 //
 //	slot     memory that one stream writes and others read (internal/slots)
+//	lap      one use of a slot, from when it is written until it is written again
 //	ring     the slots of a stage; the free ones wait for the uploader (internal/slots)
 //	window   the part of a slot for one batch; a Batch is the lease of one (window.go, batch.go)
 //	extent   how much of its layout a batch takes: rows, and lengths of ragged fields (extent.go)
@@ -64,12 +65,12 @@
 // A sample's way, from the worker that reads it to the compute stream, is in six files.
 // They are best read in this order, and with this comment take twenty minutes:
 //
-//	feed.go                 Get lends a worker a pinned buffer; fill submits the copy out of it
-//	uploader.go             gathers filled batches, takes a free slot, passes windows to the reader
-//	stages.go               the calls that bring batches into a slot
-//	internal/slots/slot.go  the two rules, each a Wait and a Record
-//	internal/slots/ring.go  which slot is free
-//	reader.go               Next: waits for a window, hands it over, moves the place
+//	feed.go                    Get lends a worker a pinned buffer; fill submits the copy out of it
+//	uploader.go                gathers filled batches, takes a free slot, passes windows to the reader
+//	stages.go                  the calls that bring batches into a slot
+//	../internal/slots/slot.go  the two rules, each a Wait and a Record
+//	../internal/slots/ring.go  which slot is free
+//	reader.go                  Next: waits for a window, hands it over, moves the place
 //
 // docs/how-it-works.md says what is in the files beside them. A method whose name ends in
 // Locked has a caller that holds the lock.
