@@ -4,7 +4,7 @@
 // Open looks where the records are, and gives them by number. NewStream reads files from front
 // to back, which may be compressed by gzip, zlib or zstd. Both give bytes, whatever these are;
 // Records.Examples makes a dataset of Examples, in which each field is the feature of its name,
-// and ParseExample reads one.
+// and an Example parses one.
 //
 // # The format
 //
