@@ -52,8 +52,11 @@ func settle(ctx context.Context, s *device.Stream) error {
 
 // Against says how the steps are, of which one would take so long with data for free.
 func (s *Snapshot) Against(ceiling time.Duration) string {
-	if s.Host.Steps == 0 || ceiling <= 0 {
+	if s.Host.Steps == 0 {
 		return "Nothing was delivered yet."
+	}
+	if ceiling <= 0 {
+		return fmt.Sprintf("A step with data for free can't take %v.", ceiling)
 	}
 	now := s.Host.Parts.Sum() / time.Duration(s.Host.Steps)
 	gain := float64(now) / float64(ceiling)

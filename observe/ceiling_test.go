@@ -33,6 +33,7 @@ func TestTheCeilingIsTheStepWithDataForFree(t *testing.T) {
 		require.Equal(t, "With data for free a step takes 5ms, and now it takes 20.1ms: at best 4.01 times as fast.", s.Against(step))
 		require.InDelta(t, 4, s.Explain().Gain, 0.05)
 		require.Contains(t, s.Against(s.Host.Step.Mean()), "nothing to gain")
+		require.Equal(t, "A step with data for free can't take 0s.", s.Against(0))
 
 		broken := errors.New("broken")
 		_, err = observe.Ceiling(t.Context(), pf, 50, func(prefetch.Batch) error { return broken })

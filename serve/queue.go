@@ -170,9 +170,9 @@ func (q *Queue[Req, Resp]) Shutdown(ctx context.Context) error {
 }
 
 // Close lets no more requests in, answers those that are open with ErrClosed, also those of
-// batches under way, which it ends, and frees all that the Queue has. It waits for the user's code and for the device, no longer than
-// Options.Prefetch.CloseTimeout each; what still is in use then is freed later, and the error
-// says so.
+// batches under way, which it ends, and frees all that the Queue has. It waits for the user's
+// code and for the device, no longer than three times Options.Prefetch.CloseTimeout and a
+// second in all; what still is in use then is freed later, and the error says so.
 func (q *Queue[Req, Resp]) Close() error {
 	q.line.abort(ErrClosed)
 	q.begin() // it ends at once

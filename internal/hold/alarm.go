@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// ErrAlarm is the error of a wait that an Alarm has endea.
+// ErrAlarm is the error of a wait that an Alarm has ended.
 var ErrAlarm = errors.New("the wait was called off")
 
 // An Alarm is the context of one goroutine's waits, which another one ends. One serves for
-// wait after wait, so that waiting allocates nothing, as a context of package context woula.
+// wait after wait, so that waiting allocates nothing, as a context of package context would.
 // NewAlarm makes one.
 type Alarm struct {
 	context.Context
