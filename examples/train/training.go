@@ -204,6 +204,7 @@ func (t *training) train(ctx context.Context) (summary, error) {
 func (t *training) epoch(ctx context.Context, epoch int, batches iter.Seq2[prefetch.Batch, error]) (nn.Report, error) {
 	bar := progressbar.NewOptions(t.batches,
 		progressbar.OptionSetWriter(os.Stderr),
+		progressbar.OptionSetVisibility(isTerminal(os.Stderr)), // in a log each change would be a line
 		progressbar.OptionSetDescription(fmt.Sprintf("epoch %d", epoch+1)),
 		progressbar.OptionShowIts(), progressbar.OptionSetItsString("batches"),
 		progressbar.OptionThrottle(100*time.Millisecond),
@@ -236,6 +237,12 @@ func (t *training) epoch(ctx context.Context, epoch int, batches iter.Seq2[prefe
 		}
 	}
 	return t.net.Report(ctx, t.compute)
+}
+
+// isTerminal is whether a file is one, or another device of characters.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // learn submits the step on one batch, kernel by kernel or as a graph.
