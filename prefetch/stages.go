@@ -45,9 +45,9 @@ type stages struct {
 //	           feed.fill        copies.CopyH2D
 //	                            copies.Record(copied)  refill after copied
 //	           slot.EndWrite    copies.Record(filled)  read after filled
-//	Next       slot.BeginRead   compute.Wait(filled)
+//	Next       slot.Give        compute.Wait(filled)
 //	           …                the user's work on compute
-//	Release    slot.EndRead     compute.Record(read)   overwrite after read
+//	Release    ring.Return      compute.Record(read)   overwrite after read
 //
 // With a transform the copy goes into a slot of its own, raw, which the transform's stream
 // reads; it is the one that writes the slot that compute reads.
