@@ -22,8 +22,12 @@
 //
 // Then, by what the data is:
 //
+//	loader/images       folders of pictures
+//	loader/npy          NumPy's arrays; loader/safetensors, loader/idx (MNIST), loader/cifar likewise
+//	loader/tokens       windows of files of tokens
+//	loader/csv          rows of text by number; loader/jsonl and loader/lines likewise
+//	loader/tar          samples in tar files; loader/tfrecord, loader/mds and loader/parquet likewise
 //	loader/records      files of fixed-length binary records
-//	loader/idx          IDX files, such as MNIST
 //	loader/stream       text, and whatever else comes one after the other: JSONL, shuffle buffers, packing
 //	loader/compose      datasets made of others: parts for training and validation, mixes, caches
 //	loader/source       files by path, glob or fs.FS, and sources of your own
@@ -36,6 +40,7 @@
 //	prefetch/group      several devices of one process
 //	prefetch/capture    steps of many short kernels, replayed as graphs
 //	device/meter        losses back from the device, without waiting for them
+//	observe             who waited for whom, what to change, timelines; observe/ui shows it on a page
 //	serve               requests of many goroutines, answered in batches
 //	kernels             what transforms are made of, to call it in your own step
 //	tensors             batches as tensors of gorgonia.org/tensor

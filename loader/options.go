@@ -45,7 +45,9 @@ const (
 	Fail ErrorPolicy = iota
 	// Substitute reads another sample in its place, chosen by the seed, the epoch
 	// and the position, and lists it in Filled.Substituted. No position shifts, so
-	// ranks, steps and resuming stay exact. It is for a Dataset.
+	// ranks, steps and resuming stay exact. It is for a Dataset. A Read that panics has failed
+	// too; one that ends its goroutine by runtime.Goexit ends the run, since a test that calls
+	// t.Fatal there is to end.
 	Substitute
 	// SkipFailed leaves the sample out, and the next one of the same shard takes its place.
 	// Stats counts and lists what was left out. It is for a Stream, and implies
