@@ -2,7 +2,6 @@ package mds_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -430,23 +429,6 @@ func TestAPlainShardThatLooksCompressed(t *testing.T) {
 		count++
 	}
 	require.Equal(t, n, count)
-}
-
-// Reading a sample takes no memory once there is some.
-func TestNoAllocation(t *testing.T) {
-	s, err := mds.Open(t.Context(), "testdata/plain", mds.Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	few := []loader.Field{fields[0], fields[5], fields[6], fields[7]}
-	ds := s.Dataset(few, nil)
-	scratch, err := loader.NewScratch(few)
-	require.NoError(t, err)
-	outer, ctx := new(loader.Row), context.Background()
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if err := ds.Read(ctx, 3, scratch.Begin(outer)); err != nil {
-			t.Error(err)
-		}
-	}))
 }
 
 // Both ways agree on whatever index and shard there are.

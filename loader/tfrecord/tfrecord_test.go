@@ -428,23 +428,6 @@ func TestBatches(t *testing.T) {
 	require.NoError(t, run.Close())
 }
 
-// Reading an Example takes no memory once there is some.
-func TestNoAllocation(t *testing.T) {
-	r, err := tfrecord.Open(t.Context(), file("examples.tfrecord"), tfrecord.Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, r.Close()) }()
-	ds := r.Examples(fields)
-	scratch, err := loader.NewScratch(fields)
-	require.NoError(t, err)
-	outer := new(loader.Row)
-	ctx := t.Context()
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if err := ds.Read(ctx, 3, scratch.Begin(outer)); err != nil {
-			t.Error(err)
-		}
-	}))
-}
-
 // Both ways agree on whatever a file holds.
 func FuzzRecords(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.tfrecord*")
