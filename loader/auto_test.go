@@ -1,3 +1,8 @@
+//go:build !race
+
+// A run in virtual time is as much work as the samples that it models: minutes under the race
+// detector, which other tests of Auto run under.
+
 package loader_test
 
 import (

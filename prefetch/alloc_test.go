@@ -61,6 +61,7 @@ func ours(s stack) bool {
 		return false
 	}
 	for _, own := range []string{
+		"loader.(*costs).note", // a table, once for a Loader, when a sample has taken long
 		"runtime.acquireSudog", "runtime.malg", "runtime.allocm", "runtime.newproc",
 		"runtime.buildTypeAssertCache", "runtime.buildInterfaceSwitchCache", "runtime.(*timers).addHeap",
 		// The CPU device's free lists, newOp and its like, grow to how far the host has

@@ -58,6 +58,7 @@ func ours(s stack) bool {
 	frames := describe(s)
 	for _, other := range []string{
 		"group_test.profile", "group_test.watchAllocations",
+		"loader.(*costs).note", // a table, once for a Loader, when a sample has taken long
 		"runtime.acquireSudog", "runtime.malg", "runtime.allocm", "runtime.newproc",
 		"runtime.buildTypeAssertCache", "runtime.buildInterfaceSwitchCache", "runtime.(*timers).addHeap",
 		"device/cpu.(*Device).new", // its free lists grow to how far the host has ever been ahead
