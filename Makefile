@@ -3,7 +3,9 @@
 GO          ?= go
 CLANG       ?= clang-14
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0
-PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 linux/386
+# Vetted with their tests: one of each operating system, and of each size of a word; built: the others.
+PLATFORMS    = linux/arm64 darwin/arm64 windows/amd64 linux/386
+OTHERS       = linux/amd64 darwin/amd64 windows/arm64
 
 .PHONY: all ci test modules frameworks race invariants lint api api-check cross ptx ptx-check sizes bench train soak fuzz mutate
 
@@ -30,10 +32,12 @@ frameworks:
 		$(GO) test ./... && \
 		$(GO) test -race -gcflags='github.com/gomlx/...=-d=checkptr=0' -skip MNIST ./...) || exit 1; done
 
-# The race detector needs a C compiler. Two packages are left out that take minutes under it:
-# slotmodel has one goroutine, and what examples/train has is trained by nn's own tests too.
+# The race detector needs a C compiler. Packages are left out that take minutes under it:
+# slotmodel and the tools have one goroutine, what two examples are made of has its own
+# tests, and the measurements of the command are of packages that have theirs.
+SLOW = /internal/(slotmodel|docs|arrows|sizes|mutate|apilist|picture|probe|bench)$$|/examples/(train|imagefolder)$$
 race:
-	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -v -e '/internal/slotmodel$$' -e '/examples/train$$')
+	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '$(SLOW)')
 
 # The costly checks: poisoned rows, waits for events never recorded, leak reports. In all other
 # packages they change nothing that a test looks at.
@@ -58,6 +62,8 @@ api-check:
 cross:
 	@for p in $(PLATFORMS); do echo "vet $$p"; \
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; done
+	@for p in $(OTHERS); do echo "build $$p"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./... || exit 1; done
 	CGO_ENABLED=0 $(GO) build -tags leat_nocuda ./...
 
 # PTX from the CUDA C beside it, by clang alone.
