@@ -8,6 +8,7 @@ package loader_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -96,6 +97,7 @@ func (l *modelledLoad) elapsed(t *testing.T, workers, batches int) (took time.Du
 
 // Auto is within 5% of the best fixed number of workers, and never over its budget.
 func TestAutoIsAsFastAsTheBestFixedNumberOfWorkers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // how many workers there are at first depends on it
 	const ms = time.Millisecond
 	always := func(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
 	random := func(draw func(r *rand.Rand) time.Duration) func(int) time.Duration {

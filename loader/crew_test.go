@@ -2,6 +2,7 @@ package loader
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,6 +54,7 @@ func TestWorkersRetireAndComeBack(t *testing.T) {
 
 // What one Run has found the next one begins with, and a part of a Loader finds its own.
 func TestTheNextRunGoesOnWithAsManyWorkers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // how many workers there are at first depends on it
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(costly{1 << 30, func() { time.Sleep(5 * time.Millisecond) }}, 64, Options{Last: Drop, Budget: Budget{Workers: 100}})
 		require.NoError(t, err)
